@@ -12,6 +12,7 @@ line there. What is left is free of marks, whatever the text was made of.
 """
 
 import ast
+import html
 import itertools
 import json
 import re
@@ -92,10 +93,11 @@ _BROKEN_OFF = re.compile(
 
 _BESIDE = "emotion|mood|status|state|stats|action|memory|ooc"
 _ALIKE = replacements(
+    r"\A#{1,4} (?:thinking|thoughts?|reasoning|analysis)\b(?s:.{0,5000}?)\n(?=#{1,4} )",
     (r"(?:&lt;|\uff1c)(/?[\w|][\w|:=\"' ]{0,40})(?:&gt;|\uff1e)", r"<\1>"),
     (r"<\s?\|\s?(\w{1,40})\s?\|\s?>", r"<|\1|>"),
     r"\]<\]\w{1,20}\[>\[|<\|from\|>\s*\w{1,60}\s*",
-    r"\[((?!TOOL_CALL)[A-Z]{1,20}_[A-Z_]{1,20})\][^\n]{0,300}?\[/\1\]",
+    r"\[((?!TOOL_(?:CALL|REQUEST)|FUNCTION)[A-Z]{1,20}_[A-Z_]{1,20})\][^\n]{0,300}?\[/\1\]",
     (r"<\|open\|>(\w{1,20})([^<>|\n]{0,99})<\|sep\|>", r"<\1\2>"),
     (r"<\|close\|>(\w{1,20})<\|sep\|>", r"</\1>"),
     (
@@ -106,7 +108,8 @@ _ALIKE = replacements(
     (r"<(/?)(?:[a-z]{1,20}_)?tool_?call(s?)>", r"<\1tool_call\2>"),
     (r"<(/?)[a-z]{1,20}_(arg_(?:key|value))>", r"<\1\2>"),
     (
-        r"<(?:tool|tool_call|function|call)(?:=| (?:name|tool)=)[\"']?([\w.\-]{1,60})[\"']?"
+        r"<(?:tool|tool_call|function|call|action)(?:=| (?:name|tool"
+        r"|type)=)[\"']?([\w.\-]{1,60})[\"']?"
         r"(?: index=[^<>\n]{0,9})?>",
         r"<function=\1>",
     ),
@@ -119,18 +122,28 @@ _ALIKE = replacements(
     r"^(?:>>>|<\|recipient\|>\s*)all\s*(?:<\|content\|>)?",
     (r"^(?:>>>|<\|recipient\|>\s*)([\w.]{1,60})\s*(?:<\|content\|>|\n)", r"<function=\1>"),
 )
+# What some write who choose to say nothing.
+_SILENT = re.compile(
+    r"\s*(?:[\[(<{]\W{0,2}(?:silence|(?:stays|remains|is) silent|says nothing"
+    r"|no[ _](?:response|reply|answer)(?: needed| required)?)\W{0,4}|null)\s*",
+    re.I,
+)
 _BARS = re.compile(r"<[|\uff5c][^<>\n]{0,60}[|\uff5c]>")
 
 
 def _named_alike(text: str, tools: Tools) -> str:
     """A text whose marks have their plain names; a tool's own tag is a call of it."""
+    if "noop" in tools and _SILENT.fullmatch(text):
+        return "<function=noop></function>"
     for pattern, instead in _ALIKE:
         text = pattern.sub(instead, text)
     text = _BARS.sub(lambda mark: mark[0].replace("\u2581", "_").replace("\uff5c", "|"), text)
     if tools and "<" in text:
         names = "|".join(map(re.escape, tools))
         own = re.compile(
-            rf"<(?:invoke name=[\"'])?({names})[\"']?((?:\s+{_ATTRIBUTE})+\s*/?|\s*/)>", re.I
+            rf"<(?:(?:invoke|action|call"
+            rf"|tool) \w{{4}}=[\"'])?({names})[\"']?((?:\s+{_ATTRIBUTE})+\s*/?|\s*/)>",
+            re.I,
         )
         text = own.sub(lambda tag: f"<function={tag[1]}>{_of_attributes(tag[2])}</function>", text)
         text = re.sub(
@@ -212,7 +225,8 @@ def _called(header: str, tools: Tools) -> list[str]:
 # Thoughts. A group is what closes.
 
 _THOUGHT_WORDS = (
-    r"\w{0,20}(?:think|thought|reason|scratch_?pad|monologue|reflect|chain_of_thought|analysis)"
+    r"\w{0,20}(?:think|thought|reason|plann|deliberat|scratch_?pad|monologue|reflect"
+    r"|chain_of_thought|analysis)"
     r"\w{0,20}|inner_(?!prefix|suffix)\w{1,20}|internal|details|plan|\u601d\u8003"
 )
 _THOUGHT = re.compile(
@@ -227,7 +241,7 @@ _THOUGHT = re.compile(
 # What a thought that is never closed gives way to: the header of the answer.
 _ANSWER = re.compile(
     r"<\|(?:begin|start|im_start|start_header_id)\|>\s*assistant\b"
-    r"|<\|(?:content_text|begin_of_solution|START_RESPONSE)\|>"
+    r"|<\|(?:content_text|begin_of_solution|START_RESPONSE)\|>|<(?:final_)?(?:answer|response)>"
 )
 # Names that are also a story's words: thoughts only where they begin a line.
 _WEAK = re.compile(r"<\s?/?\s?(?:details|plan)\b", re.I)
@@ -296,7 +310,7 @@ _TURN = re.compile(
     r"|\]~!?b[\[\]](?:ai|user|system)?|\[e~\["  # MiniMax
     r"|<(?:tool_response|(?:function|tool)_results?)>|^```tool_outputs?\b"  # a made-up result
     r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|end)\][ \t]*$"
-    r"|^[ \t]*(?:\*{3,}|-{3,}|={3,})[ \t]*$"  # what follows is another scene
+    r"|^[ \t]*(?:(?:\* ?){3,}|-{3,}|={3,})[ \t]*$"  # what follows is another scene
     r"|\A(?:assistant|model)(?:[ \t]*\n|\s*(?=<\|))"
     r"|(?<=[.!?\"\u2026\u201d*])assistant[ \t]*\n"  # a header without its marks
     r"|^###\s*(?:Instruction|Input|Response|Human|User|Assistant):?\s*$"
@@ -321,8 +335,11 @@ _MARKED: tuple[tuple[str, str], ...] = (
     # <tool_call>{"name": …}</tool_call>, also with XML or `name` and <arg_key> inside
     (r"<tool_calls?>", r"</tool_calls?>"),
     (r"<function_?calls?>", r"</function_?calls?>|\Z"),
-    (r"<(?:tool_use|tool_code|use_mcp_tool)>", r"</(?:tool_use|tool_code|use_mcp_tool)>"),
-    (rf"<function=(?P<name>{_NAME})>", r"</function>"),
+    (
+        r"<(?:tool_use|tool_code|use_mcp_tool|invoke)>",
+        r"</(?:tool_use|tool_code|use_mcp_tool|invoke)>",
+    ),
+    (rf"<function=(?P<name>{_NAME})>", r"</(?:function|call|action|tool)>"),
     (rf"<(?:function|invoke) name=\"?(?P<name>{_NAME})\"?>", r"</(?:function|invoke)>"),
     # [TOOL_CALLS]say[ARGS]{…}, [TOOL_CALLS] [{…}]
     (r"\[TOOL_CALLS\]", r"(?=\[TOOL_CALLS\])|\Z"),
@@ -353,10 +370,11 @@ _OPENERS = re.compile(
     re.M,
 )
 _REACT = re.compile(
-    r"^[^\w\n]{0,9}(?:Action|(?:(?:Using|Calling) )?(?:Tool|Function)(?:[ _]Name)?)"
-    rf"[^\w\n]{{0,4}}:[^\w\n]{{0,4}}(?P<name>{_NAME})(?:[ \t*]*\n[^\w{{\n]{{0,9}}"
+    r"^(?:\d\.)?[^\w\n]{0,9}(?:Action|Name|(?:(?:Using|Calling|Call)[ _])?(?:Tool"
+    r"|Function)(?:[ _]Name)?)"
+    rf"[^\w\n]{{0,4}}:[^\w\n]{{0,4}}(?P<name>{_NAME})(?:[ \t*]*\n(?:\d\.)?[^\w{{\n]{{0,9}}"
     r"(?P<label>(?:[a-z]+[ _])?[a-z]+)[^\w\n]{0,4}:(?!//)[ \t*]*(?P<body>.*?)(?=\nObservation\b|\Z)"
-    r"|[ \t*]*\n\s*(?P<object>\{.*)|[\[(](?P<bracketed>[^\])\n]*)[\])])",
+    r"|[ \t*\]]*\n\s*(?P<object>\{.*)|[\[(](?P<bracketed>[^\])\n]*)[\])])",
     re.M | re.S | re.I,
 )
 # Agents that write the action as an object.
@@ -459,12 +477,8 @@ def _of_marks(text: str, start: int, tools: Tools) -> tuple[list[Call], int]:
 
 def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
     """Calls of known tools without marks: thought and action, or the whole text."""
-    if (found := _REACT.search(text)) and _known(found["name"], tools) in tools:
-        label = (found["label"] or "input").replace(" ", "_")
-        written = _arguments(found["body"] or found["object"] or found["bracketed"] or "")
-        if _bare(label) not in _ARGUMENT_KEYS:
-            written = _dumped({label: written})
-        return [repaired(found["name"], written, tools)]
+    if made := _labelled(text, tools):
+        return made
     body = _unfenced(_ACTION.sub("", text)).strip("`*")
     made = [repaired(*each, tools) for each in _payload(body, tools)]
     is_call = body not in tools or body == "noop"  # others are words, too
@@ -473,6 +487,18 @@ def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
     elif not all(name in tools for name, _ in made):
         is_call = False
     return made if is_call else []
+
+
+def _labelled(text: str, tools: Tools) -> list[Call]:
+    """The call of a known tool that stands under labels."""
+    found = _REACT.search(text)
+    if not found or _known(found["name"], tools) not in tools:
+        return []
+    label = (found["label"] or "input").replace(" ", "_")
+    written = _arguments(found["body"] or found["object"] or found["bracketed"] or "")
+    if _bare(label) not in _ARGUMENT_KEYS:
+        written = _dumped({label: written})
+    return [repaired(found["name"], written, tools)]
 
 
 def _of_line(text: str, found: re.Match[str], tools: Tools) -> tuple[list[Call], int] | None:
@@ -545,6 +571,8 @@ def _payload(body: str, tools: Tools) -> Iterator[Call]:
         yield from made
     elif body.startswith("[") or (body.endswith(")") and "(" in body):
         yield from _python(body, tools)
+    elif made := _labelled(body, tools):
+        yield from made
     elif (found := _NAMED.match(body)) and (found["body"] or found["name"] in tools):
         arguments = _arguments(found["body"])
         if isinstance(_loaded(arguments), dict):
@@ -704,6 +732,8 @@ def repaired(name: str, arguments: str, tools: Tools) -> Call:
     if isinstance(value, dict) and main and main not in value:  # by another name
         alike = (*_SPOKEN_KEYS, "arg_value") if main in _SPOKEN_KEYS else ()
         value = {main if k.lower() in (main, *alike) else k: v for k, v in value.items()}
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
     if isinstance(value, dict) and (value or written.startswith("{}")):
         return name, _dumped(value)
     text = value.strip() if isinstance(value, str) else written.strip()
@@ -726,11 +756,13 @@ def _wrapped(value: Mapping[str, Any], main: str) -> Mapping[str, Any] | None:
 _MARKS = re.compile(
     r"<\|[^<>|\n]{0,60}\|?>|<\w{1,40}\|>|\[\|\w{1,40}\|\]|\|>|<\|"
     r"|</[A-Za-z][^<>\n]{0,40}>|\[/[A-Za-z][\w ]{0,30}\]"
-    r"|<(?:answer|response|reply|message|dialogue|speech|end|stop|final|output|code|co|tools"
+    r"|<(?:answer|response|reply|message|dialogue|speech|end|stop|final|output|code|co|tools|sep"
+    r"|sop"
     r"|function(?:=[^<>]*)?|invoke|parameter"
     r"|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2}|\w{1,30}_\w{1,30})(?:[ =:][^<>\n]*)?>"
-    r"|<\w+:(?:think|tool_call|eos|bos|pad)>|\u273f\w+\u273f:?\s*|\[INST\]|<</?SYS>>"
-    r"|\[(?:TOOL_CALLS?|ARGS|TOOL_RESULTS?|END_TOOL_REQUEST|TOOL_REQUEST|THINK)\]"
+    r"|<\w+:(?:think|tool_call|eos|bos|pad)>|\u273f\w+\u273f:?\s*"
+    r"|\u3010\d+:\d+[^\u3011]{0,40}\u3011|\bciteturn\w+|\[INST\]|<</?SYS>>"
+    r"|\[(?:gMASK|TOOL_CALLS?|ARGS|TOOL_RESULTS?|END_TOOL_REQUEST|TOOL_REQUEST|THINK)\]"
     r"|(?-i:\[(?:PAD|UNK|CLS|SEP|MASK|BOS|EOS)\])|[\u25c1]/?\w{1,20}\u25b7|[\u25c1\u25b7\uff5c]",
     re.I,
 )
@@ -774,13 +806,20 @@ _EMOJI = r"[\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\u200d]*"
 # What stands before a choice: an arrow, a number, a letter, a dash, a picture.
 _ITEM = (
     rf"(?:[\u27a4\u25b6\u25ba\u2192\u2460-\u2473]|\d\ufe0f?\u20e3|{_EMOJI}|[-*>\u2022](?=[ \t])"
-    r"|\*{0,2}(?:\d\d?|[a-h])[.)])"
+    r"|\*{0,2}(?:\d\d?|[a-h]|(?-i:[IVX]{1,4}))[.)]|[\[(](?:\d\d?|[a-h])[\])]|option \w+:)"
 )
 # What is no part of a reply and stands behind it on lines of its own, where no colon announces it.
+_TONGUE = (
+    "(?:translation|english|deutsch|german|fran\u00e7ais|french|espa\u00f1ol|spanish|italian|russian"
+    "|japanese|chinese)"
+)
 _BEHIND = (
     r"(?:[*_~-]{0,3}[\[{\u3010][^\n]*[\]}\u3011][*_~.]{0,3}"
     r"|[*_]{0,3}\([^\n]*\b(?:response|memory|journal|continue)\b[^\n]*\)[*_]{0,3}"
-    r"|[*_#]{0,4}(?:\w+['\u2019]s |inner |new )?(?:tags|summary|translation|english|journal|memory"
+    rf"|[*_]{{0,3}}\({_TONGUE}:[^\n]*\)[*_]{{0,3}}|let me know if[^\n]*"
+    r"|[^\n]*[\u2588\u2591-\u2593]{2,}[^\n]*"
+    rf"|[*_#]{{0,4}}(?:\w+['\u2019]s |inner |new )?(?:tags|summary|edit|(?:in )?{_TONGUE}|journal"
+    rf"|memory"
     r"|suggested \w+|scene|thoughts?|current (?:location|mood|status)"
     r"|(?:quest|relationship|affection)\b[^\n:.!?]{0,20})[*_]{0,2}:[^\n]*"
     rf"|{_EMOJI}\s?[*_]{{0,2}}[\w' ]{{2,24}}[*_]{{0,2}}:[^\n]*|\U0001f4ad[^\n]*|\u203b[^\n]*"
@@ -814,17 +853,20 @@ _ROUND = replacements(
     r"\A(?:\W*(?:scene|setting|narrat(?:ion|or)|emotion|mood|tone|character|name|speaker"
     r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
     r"\A(?:\W*(?:location|time|place|date|weather)\b\W*:[^\n]*\n)+\s*\n(?=\s*\S)",
+    r"\A(?:[^\n|:]*:[^\n|]*\|[^\n]*\n\s*\n|```\w*\n[^`]{1,400}```\s*\n)(?=\s*\S)",
+    r"\A\W{0,3}(?:(?:speaking|replying|responding"
+    r"|in character) )?as (?-i:[A-Z])[\w' -]{1,30}\W{0,2}[:\])]\W{0,3}",
     r"\A\s*[\[\u3010][^\]\u3011\n]{2,200}[\]\u3011][ \t]*\n\s*\n(?=\s*\S)",
     r"\A(?:sure|okay|understood|got it|certainly|of course)\b\W{1,3}(?:i(?:['\u2019]ll|['\u2019]m"
     r"| will| am) )"
     r"(?:play|now|[\w ]{0,20}\bnow\b|act as|be [A-Z])[^\n]*\n\s*\n",
     # Thought: … Final Answer: …, Aria's response: …, Dialogue: …
-    r"\A\s*(?s:\**(?:here(?:['\u2019]s| is) my )?"
-    r"(?:thoughts?(?: process)?|thinking|reasoning|analysis|question)\b\W.*?^)?"
-    r"[*#]{0,3}[ \t]?(?:here(?:['\u2019]s| is) my |(?-i:[A-Z])[\w-]{0,20}['\u2019]s )?"
+    r"\A\s*(?s:[*#=-]{0,5}[ \t]?(?:here(?:['\u2019]s| is) my |internal )?"
+    r"(?:thoughts?(?: process)?|thinking|reasoning|analysis|commentary|question)\b\W.*?^)?"
+    r"[*#=-]{0,5}[ \t]?(?:here(?:['\u2019]s| is) my |(?-i:[A-Z])[\w-]{0,20}['\u2019]s )?"
     r"(?:(?:final |grounded )?(?:answer|response|reply|output|dialogue"
     r"|speech)(?: as [\w ]{1,20})?|final(?=:))"
-    r"(?:\**:\**[ \t]*|\**[ \t]*\n)\n*",
+    r"(?:\**:\**[ \t]*|[*= \t-]{0,9}\n)\n*",
     # Sure! Here is Aria's response: …, Based on the talk, Aria might say: "…"
     r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[!,.]*\s*)?"
     r"(?:here(?:['\u2019]s| is| are)|this is)\b[^\n:]{0,60}"
@@ -853,13 +895,15 @@ _ROUND = replacements(
     ),
     (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
     rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z",
+    r"\A(?:\s*<(?-i:[a-z])\w{2,30}(?: \w+=[^<>\n]{0,60})?>)+\s*(?=\S)",
     # what is not for the room: ((brb)), [OOC: brb], //ooc brb
     r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])",
     rf"\s*[*_]{{0,3}}[{_OPENS}]\s?{_OUT_OF_CHARACTER}[^{_CLOSES}\n]{{0,300}}[{_CLOSES}]"
     r"[*_]{0,3}[ \t]*",
     rf"\s*(?<![(/])[(/-]+ ?{_OUT_OF_CHARACTER}[^\n]*",
+    rf"(?<=[.!?\u2026\"])\s+{_OUT_OF_CHARACTER}:[^\n]*",
     # a translation, also of the sounds
-    r"(?<=[\u0400-\u04ff\u3040-\u30ff\u4e00-\u9fff][.!?\u3002\uff01\uff1f])"
+    r"(?<=[\u0370-\u1fff\u3040-\uffdc][.!?\u3002\uff01\uff1f])"
     r"(?:\s*[(\uff08][\x20-\x27\x2a-\x7e]{3,200}[)\uff09])+",
     r"[ \t]*\(= ?[^()\n]{2,200}\)",
     # choices, with what asks for one; a list that a colon announces is said
@@ -874,6 +918,7 @@ _ROUND = replacements(
         r"\1",
     ),
     r"\s+(?:do|will|would) you:? \(1\)[^\n]*\Z",
+    r"(?<=[.!?\u2026\"])\s*\[[^\[\]\n]*\d[^\[\]\n]*\]\s*\Z",
     # [Memory updated: …], {"mood": "happy"}, a paragraph in brackets or of figures
     rf"(?<![\n:\uff1a])(?:\n\s*{_BEHIND}"
     r"|\n[ \t]*\n\s*(?:[*_]{0,3}[(\uff08][^\n]*[)\uff09][*_]{0,3}"
@@ -886,7 +931,7 @@ _ROUND = replacements(
     r"[(\[~*]{1,3}\s?(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)"
     r"|thoughts?)\b[^()\[\]~*\n]{0,300}[)\]~*]{1,3}[ \t]*\n?",
     r"\A\s*\[\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?\]\s*",
-    r"\A\s*(?:\{\{char\}\}|ai|bot|npc|gpt4 correct \w+)\s*:\s*",
+    r"\A\s*(?:\{\{char\}\}|ai|bot|npc|gpt4 (?:correct )?\w+)\s*:\s*",
     (r"\{\{user\}\}(?=\W{0,3}:)", "User"),
     r",?[ \t]?\{\{\w{1,20}\}\}",
     # say Well met.  /me bows.  :bows
@@ -902,6 +947,8 @@ _SPOKEN_KEYS = (
 
 def _undressed(text: str) -> str:
     """The words of a text, also such as stand in an object of JSON."""
+    if "&" in text:
+        text = _without_marks(html.unescape(text))
     body = _unfenced(text)
     if re.match(r"\{\s*\"|\[\s*\{", body):
         text = _spoken(_loaded(body)) or text

@@ -123,6 +123,7 @@ def without_prompt(text: str, around: Around) -> str:
 _ROLES = (
     *("User", "Human", "Player", "System", "You", "{{user}}"),
     *("Guest", "Customer", "Patron", "Stranger", "Visitor", "Traveler", "Traveller"),
+    *("DM", "GM", "Narrator", "User input"),
 )
 
 
@@ -133,12 +134,13 @@ def without_others(text: str, around: Around) -> str:
     """
     here = "|".join(map(re.escape, around.others)) or "(?!)"
     anybody = "|".join((here, *map(re.escape, _ROLES)))
-    verbs = "says|asks|answers|whispers(?: to you)?|poses|pages(?: you)?"
+    verbs = "says?|asks?|answers?|repl(?:ies|y)|whispers?(?: to you)?|poses|pages(?: you)?"
     first = "|".join(map(re.escape, sorted(table_of(text).words("first_person")))) or "(?!)"
     theirs = regex.compile(
         rf"\A(?:{here})(?: (?:{verbs}))?(?:[:：](?=[\s「『])|：)|\A(?:{anybody}): [\"\u201c]"
-        rf"|\n[<\[](?:{anybody})[>\]]"
-        rf"|\n(?:{anybody})(?P<says>| (?:{verbs}),?)[:：]?(?<=[:：,])(?:(?=[\s「『])|(?<=：))"
+        rf"|\n[<\[(](?:{anybody})[>\])]|\n[\"\u201c][^\n\"\u201d]+[\"\u201d] (?:{here}) (?:{verbs})"
+        rf"|\n(?:{anybody})(?P<says>| (?:{verbs}),?)[:：]?(?<=[:：,])"
+        r"(?:(?=[\s「『\p{Lu}])|(?<=：))"
         # in any language: `Bram sagt: „…“`
         rf"|\n(?:{here})(?: \p{{Ll}}+){{1,2}}[:：] ?(?=[„«「『\u201c\"])"
         # `Bram (hungry): I'll have some.`, `Bram - "Some."`, `Bram nods. "Some," he says.`
@@ -171,9 +173,15 @@ _ASIDES = re.compile(
     r"|(?<!:\n)^[ >]{0,9}(?:1\)|\[?A[\])])[^\n]+\n[ >]{0,9}(?:2\)|\[?B[\])])"
     r"|\b(?:ChatGPT|OpenAI|Anthropic|Alibaba Cloud|Mistral AI|Google DeepMind)\b"
     r"|\u901a\u4e49\u5343\u95ee|\u963f\u91cc\u4e91"
-    r"|\b(?i:als|som|ca|ako|jako|kot|\u044f\u043a|l\u00e0|sebagai) [^.!?,\n]{0,40}?"
+    r"|\b(?i:als|som|ca|mint|\u03c9\u03c2|ako|jako|kot|\u044f\u043a|l\u00e0"
+    r"|sebagai) [^.!?,\n]{0,40}?"
     r"(?:\bAI\b|\u043c\u043e\u0432\u043d\u0430 \u043c\u043e\u0434\u0435\u043b\u044c"
-    r"|\u0448\u0442\u0443\u0447\u043d\w+ \u0456\u043d\u0442\u0435\u043b\u0435\u043a\u0442)",
+    r"|\u0448\u0442\u0443\u0447\u043d\w+ \u0456\u043d\u0442\u0435\u043b\u0435\u043a\u0442)"
+    # a refusal of a request
+    r"|(?i:\bkann|ne peux|no puedo|non posso|n\u00e3o posso|\u043d\u0435 \u043c\u043e\u0433\u0443"
+    r"|\u65e0\u6cd5)[^.!?\n]{0,30}"
+    r"(?:\bAnfrage\b|\bdemande\b|solicitud|richiesta|solicita\u00e7"
+    r"|\u0437\u0430\u043f\u0440\u043e\u0441|\u8bf7\u6c42)",
     re.MULTILINE,
 )
 
