@@ -768,8 +768,16 @@ _MARKS = re.compile(
 )
 
 
+# A tag of any name around all of a text.
+_AROUND_ALL = re.compile(
+    r"\s*<(?P<tag>[a-z]\w{0,40})(?: [^<>\n]{0,120})?>(?P<inner>.*)</(?P=tag)>\s*", re.S
+)
+
+
 def _without_marks(text: str) -> str:
     """A text without marks, also such as are made by taking out others."""
+    while around := _AROUND_ALL.fullmatch(text):
+        text = around["inner"]
     while (shorter := _MARKS.sub("", _THOUGHT.sub("", text))) != text:
         text = shorter
     if " " not in text:
@@ -855,7 +863,7 @@ _ROUND = replacements(
     r"\A(?:\W*(?:location|time|place|date|weather)\b\W*:[^\n]*\n)+\s*\n(?=\s*\S)",
     r"\A(?:[^\n|:]*:[^\n|]*\|[^\n]*\n\s*\n|```\w*\n[^`]{1,400}```\s*\n)(?=\s*\S)",
     r"\A\W{0,3}(?:(?:speaking|replying|responding"
-    r"|in character) )?as (?-i:[A-Z])[\w' -]{1,30}\W{0,2}[:\])]\W{0,3}",
+    r"|in character) )?as (?-i:[A-Z][\w-]*(?: [A-Z][\w-]*)?)\W{0,2}[:\])]\W{0,3}",
     r"\A\s*[\[\u3010][^\]\u3011\n]{2,200}[\]\u3011][ \t]*\n\s*\n(?=\s*\S)",
     r"\A(?:sure|okay|understood|got it|certainly|of course)\b\W{1,3}(?:i(?:['\u2019]ll|['\u2019]m"
     r"| will| am) )"
@@ -871,7 +879,8 @@ _ROUND = replacements(
     r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[!,.]*\s*)?"
     r"(?:here(?:['\u2019]s| is| are)|this is)\b[^\n:]{0,60}"
     rf"\b{_REPLIED}[^\n:]{{0,30}}:\s*",
-    r"\A(?=[^\n:\"\u201c]{0,120}\b(?:would|might|could|here (?:is|are)|here['\u2019]s)\b)"
+    r"\A(?!\W*(?:he|she|they|we|you|it)\b)(?=[^\n:\"\u201c]{0,120}\b(?:would|might|could"
+    r"|here (?:is|are)|here['\u2019]s)\b)"
     rf"(?=[^\n:\"\u201c]{{0,120}}\b{_REPLIED})[^\n:\"\u201c]{{1,160}}:\s*(?=\n|[\"\u201c])\s*",
     # several to choose from: the first
     r"\A\W*(?:option|version|response|variant) (?:1|a|one)\b\W*:\s*",
@@ -895,7 +904,6 @@ _ROUND = replacements(
     ),
     (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
     rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z",
-    r"\A(?:\s*<(?-i:[a-z])\w{2,30}(?: \w+=[^<>\n]{0,60})?>)+\s*(?=\S)",
     # what is not for the room: ((brb)), [OOC: brb], //ooc brb
     r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])",
     rf"\s*[*_]{{0,3}}[{_OPENS}]\s?{_OUT_OF_CHARACTER}[^{_CLOSES}\n]{{0,300}}[{_CLOSES}]"

@@ -180,7 +180,7 @@ _ASIDES = re.compile(
     # a refusal of a request
     r"|(?i:\bkann|ne peux|no puedo|non posso|n\u00e3o posso|\u043d\u0435 \u043c\u043e\u0433\u0443"
     r"|\u65e0\u6cd5)[^.!?\n]{0,30}"
-    r"(?:\bAnfrage\b|\bdemande\b|solicitud|richiesta|solicita\u00e7"
+    r"(?:\bAnfrage\b|(?:cette|ta|votre) demande\b|solicitud|richiesta|solicita\u00e7"
     r"|\u0437\u0430\u043f\u0440\u043e\u0441|\u8bf7\u6c42)",
     re.MULTILINE,
 )

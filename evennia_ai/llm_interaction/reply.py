@@ -173,9 +173,9 @@ _SAID = re.compile(
 )
 # What one does who tells of oneself and quotes what one says: `I nod. "Well met."`
 _I_DO = re.compile(
-    r"I (?:say|answer|reply|ask|add|smile|nod|grin|look|lean|laugh|sigh|shrug|chuckle|wink|bow"
-    r"|wave|pour|turn"
-    r"|wipe|set|place|lift|raise|glance|gesture|pause)\b"
+    r"I (?:(?:say|answer|reply|ask|add)[,:]?(?=\s*[\"\u201c„«])|(?:smile|nod|grin|look|lean|laugh"
+    r"|sigh|shrug"
+    r"|chuckle|wink|bow|wave|pour|turn|wipe|set|place|lift|raise|glance|gesture|pause)\b)"
 )
 # A sentence that is said ends before the closing mark; a word that is quoted does not.
 _SENTENCE_ENDS = ".!?,\u2026\u2014-"

@@ -281,6 +281,16 @@ SOUND = (
     "To be continued, as the bards say.",
     "Meet me at 7:00 (sharp).",
     "Let the AI of the old ship sleep.",
+    'He would reply: "Never."',
+    "As Cora says: never trust a calm sea.",
+    'I ask: who? "Me," said he.',
+    "<north> is what the tag reads.",
+    "My guidelines? Pay first.",
+    "They produce content cows.",
+    "Bram says you owe him.",
+    "Je ne peux pas r\u00e9pondre, demande \u00e0 Bram.",
+    "Let me know if he comes.",
+    "Go north. [It is marked on the map.] Then east.",
 )
 # What models put round their words: `S` is all that is said of each.
 SAID = (
