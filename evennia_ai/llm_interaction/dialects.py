@@ -102,13 +102,14 @@ _ALIKE = replacements(
     (r"<\|close\|>(\w{1,20})<\|sep\|>", r"</\1>"),
     (
         r"(</?)(?:\w{1,20}:|([\uff5c|])\w{1,20}\2)"
-        r"(?=(?:tool_calls?|function_calls|invoke|parameter)\b)",
+        r"(?=(?:tool_calls?|function_calls?|invoke|parameter)\b)",
         r"\1",
     ),
     (r"<(/?)(?:[a-z]{1,20}_)?tool_?call(s?)>", r"<\1tool_call\2>"),
+    (r"<function=([\w.\-]{1,60})(?=\s*<param)", r"<function=\1>"),
     (r"<(/?)[a-z]{1,20}_(arg_(?:key|value))>", r"<\1\2>"),
     (
-        r"<(?:tool|tool_call|function|call|action)(?:=| (?:name|tool"
+        r"<(?:tool|tool_call|function|function_call|call|action)(?:=| (?:name|tool"
         r"|type)=)[\"']?([\w.\-]{1,60})[\"']?"
         r"(?: index=[^<>\n]{0,9})?>",
         r"<function=\1>",
@@ -339,7 +340,7 @@ _MARKED: tuple[tuple[str, str], ...] = (
         r"<(?:tool_use|tool_code|use_mcp_tool|invoke)>",
         r"</(?:tool_use|tool_code|use_mcp_tool|invoke)>",
     ),
-    (rf"<function=(?P<name>{_NAME})>", r"</(?:function|call|action|tool)>"),
+    (rf"<function=(?P<name>{_NAME})>", r"</(?:function|function_call|call|action|tool)>"),
     (rf"<(?:function|invoke) name=\"?(?P<name>{_NAME})\"?>", r"</(?:function|invoke)>"),
     # [TOOL_CALLS]say[ARGS]{…}, [TOOL_CALLS] [{…}]
     (r"\[TOOL_CALLS\]", r"(?=\[TOOL_CALLS\])|\Z"),
@@ -382,7 +383,9 @@ _ACTION = re.compile(r"\A\s*(?:(?:Question|Plan|Thought):.*?\n)?[ \t]*Action:\s*
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
 
 
-_LABEL = re.compile(r"\W*(?:(?:(?:tool|function)[ _]?)?calls?|json|xml|python|tool_code)?\W*", re.I)
+_LABEL = re.compile(
+    r"\W*(?:(?:(?:tool|function)[ _/]?){0,2}calls?|json|xml|python|tool_code)?\W*", re.I
+)
 
 
 def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
@@ -832,6 +835,7 @@ _BEHIND = (
     r"|(?:quest|relationship|affection)\b[^\n:.!?]{0,20})[*_]{0,2}:[^\n]*"
     rf"|{_EMOJI}\s?[*_]{{0,2}}[\w' ]{{2,24}}[*_]{{0,2}}:[^\n]*|\U0001f4ad[^\n]*|\u203b[^\n]*"
     r"|(?:#\w+\s*)+|```[^`]{0,600}```|<(?:div|span|stat|status|info|hud|\w+block)\w*\b[^\n]*"
+    r"|[*_]{1,3}[^*\n]*\b(?:increase[sd]|decrease[sd]|inventory|unlocked)\b[^*\n]*[*_]{1,3}"
     r"|[+-]\d+ \w+|(?-i:\[[A-Z]{2}\]|\([A-Z]{2}\))[^\n]*"
     r"|[*_(-]{0,3}(?:how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
     r"|to be continued|end (?:of )?(?:scene|story|response|chapter)|fades? to black"
@@ -949,7 +953,7 @@ _ROUND = replacements(
 )
 _SPOKEN_KEYS = (
     *("response", "reply", "say", "speech", "dialogue", "text", "message"),
-    *("content", "answer", "output"),
+    *("content", "answer", "output", "line", "utterance"),
 )
 
 

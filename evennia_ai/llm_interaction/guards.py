@@ -123,7 +123,7 @@ def without_prompt(text: str, around: Around) -> str:
 _ROLES = (
     *("User", "Human", "Player", "System", "You", "{{user}}"),
     *("Guest", "Customer", "Patron", "Stranger", "Visitor", "Traveler", "Traveller"),
-    *("DM", "GM", "Narrator", "User input"),
+    *("DM", "GM", "Narrator", "User input", "user", "human"),
 )
 
 

@@ -187,6 +187,8 @@ _THEIR_DEED = re.compile(
     r"\*{1,3}(?!She\b|He\b|They\b|The\b)(?P<who>[A-Z][\w'-]+) "
     r"(?!is\b|was\b|has\b|does\b|says\b)[a-z]{2,}s [^*]+\*{1,3}\Z"
 )
+# What is to be seen, as `*The fire crackles.*` on a line of its own beside what is said.
+_SCENE = re.compile(r"(?:The|An?|Outside|Behind|Around) \w[^!?]+\.\Z")
 _POSE_CHARS = 400
 
 
@@ -205,6 +207,8 @@ def told_apart(text: str, names: Iterable[str]) -> tuple[str, str]:
         who = theirs["who"].lower() if theirs and is_line else ""
         if who and not any(who.startswith(name) or name.startswith(who) for name in own):
             return ""  # what somebody else does is theirs to tell
+        if is_line and before + after and _SCENE.match(found["inner"]):
+            return ""
         if not _is_deed(found["inner"], before, after, own):
             return found[0]
         poses.append(found["inner"])

@@ -169,6 +169,7 @@ TOLD = (
     ("\u201cAye!\u201d Aria nods.", "Aye!", "nods"),
     ('"Aye," Aria says, "so it is."', "Aye, so it is.", ""),
     ("Well met.\n*Bram sits down and eats.*", "Well met.", ""),
+    ("*The fire crackles.*\nWell met.", "Well met.", ""),
     ("*Aria wipes the bar.*\nWell met.", "Well met.", "wipes the bar"),
     ('"Aye." They left. "And', "Aye. And", "left"),
 )
@@ -180,6 +181,7 @@ SPEECH = (
     "I said *no*, and no it is.",
     "*Never.*",
     "*Ale is good.*",
+    "*The ale is good.*",
     "Mind the step, *friend*.",
     "2 * 3 * 4 is 24.",
     'She told me "no" yesterday.',
