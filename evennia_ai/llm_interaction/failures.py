@@ -75,20 +75,20 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"insufficient[_ -]?(?:\w{1,12}[_ -])?(?:quota|credits?|balance|funds)"
             r"|payment.?required"
             r"|credits? balance|(?:balance|quota) (?:is )?(?:too low|not enough|insufficient"
-            r"|exhausted)"
+            r"|exhausted|below|negative)"
             r"|(?:out of|no|not[ _]enough|run out of|used up|used all|exhausted|depleted)"
             r"[\w\s]{0,30}(?:\b|_)(?:credits?|balance|funds)\b"
-            r"|credits? (?:(?:has|have|is|are) )?(?:been )?"
+            r"|(?:credits?|balance|usage) (?:(?:has|have|is|are) )?(?:been )?"
             r"(?:exhausted|depleted|used up|exceeded|expired)"
-            r"|exceeded your (?:current quota|monthly|included|quota for this billing)"
+            r"|exceeded your (?:current (?:\w+ )?quota|monthly|included|quota for this billing)"
             r"|(?:hard|spend(?:ing)?|budget)[_ ](?:limit|cap)"
             r"|billing[_ ](?:not_active|disabled|account|to be enabled)|account is not active"
             r"|Arrearage|overdue|in arrears|top.?up"
-            r"|recharge|(?:add|enter) (?:a )?(?:payment|more credits|billing)|purchase"
+            r"|recharge|(?:add|enter) (?:a )?(?:payment|(?:more )?credits|billing)|purchase"
             r"|key limit exceeded|\blimit: 0\b"
             r"|account (?:\S+ )?(?:is |has been )?suspended"
             r"|organi[sz]ation[_ ](?:has been )?restricted"
-            r"|reached (?:the|your) (?:set|specified|monthly|weekly|usage|spend\w*)"
+            r"|reached (?:the|your) (?:\w+ )?(?:set|specified|monthly|weekly|usage|spend\w*)"
             r"[\w ]{0,20}limits?"
             r"|(?:monthly|weekly|usage)[ _](?:\w+[ _])?limit(?: has been)?[ _](?:reached|exceeded)"
             r"|free (?:tier|trial|quota)[^.]{0,40}(?:exhausted|expired|exceeded)"
@@ -101,7 +101,7 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"(?:invalid|incorrect|wrong|missing|expired|no)\W{0,3}(?:\w+ )?(?:api|auth\w*|access)"
             r"[ _-]?(?:key|token|credentials?)|api[ _]key[ _](?:not valid|is invalid|invalid"
             r"|expired)"
-            r"|unauthori[sz]ed|a valid api key|security token included"
+            r"|unauthori[sz]ed|an? (?:valid )?api key|security token included"
             r"|(?:location|country|region)[\w, ]{0,30}not supported",
         ),
         (
@@ -110,7 +110,8 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|no longer|deprecated|decommissioned|end of life|retired"
             r"|not supported for this account"
             r"|identifier is invalid)|\bmodel [\"'`]?[\w./:-]+[\"'`]? is not supported"
-            r"|(?:unknown|invalid|no such) model|not a valid model|model_not_found"
+            r"|(?:unknown|invalid|no such|unsupported) model|not a valid model|model_not_(?:found"
+            r"|supported)"
             r"|no endpoints found for (?!.*tool)|no allowed providers|have access to (?:the )?model"
             r"|on-demand throughput|\u6a21\u578b\u4e0d\u5b58\u5728|\u65e0\u53ef\u7528\u6e20\u9053",
         ),
@@ -123,8 +124,8 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "refused",
             r"content.?(?:policy|filter)|moderation|responsible.?ai|safety (?:system|reasons)"
-            r"|(?:inappropriate|prohibited).?content|new_sensitive|usage polic|blocked by safety"
-            r"|flagged"
+            r"|(?:inappropriate|prohibited).?content|new_sensitive|usage polic"
+            r"|blocked (?:by|due to|for) safety|sensitive words|flagged"
             r"|(?:high|exists) risk|\u654f\u611f|\u5185\u5bb9\u5b89\u5168",
         ),
         (
