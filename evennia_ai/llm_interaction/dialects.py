@@ -372,8 +372,8 @@ _OPENERS = re.compile(
 )
 _REACT = re.compile(
     r"^(?:\d\.)?[^\w\n]{0,9}(?:Action|Name|(?:(?:Using|Calling|Call)[ _])?(?:Tool"
-    r"|Function)(?:[ _]Name)?)"
-    rf"[^\w\n]{{0,4}}:[^\w\n]{{0,4}}(?P<name>{_NAME})(?:[ \t*]*\n(?:\d\.)?[^\w{{\n]{{0,9}}"
+    r"|Function)(?:[ _](?:Name|Call))?)"
+    rf"[^\w\n]{{0,4}}:[^\w\n]{{0,4}}(?P<name>{_NAME})(?:[ \t*]*\n\s*(?:\d\.)?[^\w{{\n]{{0,9}}"
     r"(?P<label>(?:[a-z]+[ _])?[a-z]+)[^\w\n]{0,4}:(?!//)[ \t*]*(?P<body>.*?)(?=\nObservation\b|\Z)"
     r"|[ \t*\]]*\n\s*(?P<object>\{.*)|[\[(](?P<bracketed>[^\])\n]*)[\])])",
     re.M | re.S | re.I,
@@ -836,7 +836,7 @@ _BEHIND = (
     rf"|{_EMOJI}\s?[*_]{{0,2}}[\w' ]{{2,24}}[*_]{{0,2}}:[^\n]*|\U0001f4ad[^\n]*|\u203b[^\n]*"
     r"|(?:#\w+\s*)+|```[^`]{0,600}```|<(?:div|span|stat|status|info|hud|\w+block)\w*\b[^\n]*"
     r"|[*_]{1,3}[^*\n]*\b(?:increase[sd]|decrease[sd]|inventory|unlocked)\b[^*\n]*[*_]{1,3}"
-    r"|[+-]\d+ \w+|(?-i:\[[A-Z]{2}\]|\([A-Z]{2}\))[^\n]*"
+    r"|//[^\n]*|\(1\)[^\n]*\(2\)[^\n]*|[+-]\d+ \w+|(?-i:\[[A-Z]{2}\]|\([A-Z]{2}\))[^\n]*"
     r"|[*_(-]{0,3}(?:how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
     r"|to be continued|end (?:of )?(?:scene|story|response|chapter)|fades? to black"
     r"|awaiting [^\n]{0,30}(?:input|message|response)|roll a d\d+[^\n]*"
@@ -855,6 +855,7 @@ _ROUND = replacements(
     # thoughts in a fence, as a terminal shows them, as a quotation, as a list
     r"\A(?s:```(?:think(?:ing)?|thoughts?|reasoning)\n.*?\n```"
     r"|thinking\.{3}\n.*?\n\.{3}\s?done thinking\.?)\s*",
+    r"\AThought: [^\n]*\n+(?=(?!Action)(?-i:[A-Z])\w{1,20}: )",
     r"\A> ?\**thoughts?\b[^\n]*(?:\n>[^\n]*)*\n",
     r"\A\W{0,4}thinking process\W*\n(?:[ \t]*(?:\d+\.|[*-])[^\n]*(?:\n\s*|\Z))+",
     r"(?<!\S)/(?:no_?)?think\b[ \t]*",
@@ -907,6 +908,7 @@ _ROUND = replacements(
         r"*\1* ",
     ),
     (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
+    (r"\A\s*\[((?-i:[A-Z])\w+ (?-i:[a-z])+s\b[^\]\n]{0,99})\]\s+", r"*\1* "),
     rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z",
     # what is not for the room: ((brb)), [OOC: brb], //ooc brb
     r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])",
@@ -919,7 +921,7 @@ _ROUND = replacements(
     r"(?:\s*[(\uff08][\x20-\x27\x2a-\x7e]{3,200}[)\uff09])+",
     r"[ \t]*\(= ?[^()\n]{2,200}\)",
     # choices, with what asks for one; a list that a colon announces is said
-    r"\n\s*[*_#]{0,4}(?:you (?:can|could|may)|(?:possible|suggested|available|next|your) \w+"
+    r"\n\s*[*_#]{0,4}(?:you (?:can|could|may)|do you|(?:possible|suggested|available|next|your) \w+"
     r"|options|choices|choose [\w ]{1,20}|what (?:now|next)\?)[*_:]{0,4}[ \t]*"
     rf"(?:\n\s*{_ITEM}[^\n]+){{2,}}\s*\Z",
     rf"(?<=[{_ENDS}\"\u201d])\s*[^{_ENDS}\n\"\u201c]*[?\uff1f][ \t]*"

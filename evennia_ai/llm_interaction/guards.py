@@ -123,7 +123,7 @@ def without_prompt(text: str, around: Around) -> str:
 _ROLES = (
     *("User", "Human", "Player", "System", "You", "{{user}}"),
     *("Guest", "Customer", "Patron", "Stranger", "Visitor", "Traveler", "Traveller"),
-    *("DM", "GM", "Narrator", "User input", "user", "human"),
+    *("DM", "GM", "Narrator", "User input"),
 )
 
 
@@ -132,8 +132,8 @@ def without_others(text: str, around: Around) -> str:
 
     ``Bob: two ales`` stays where it is part of a list, below a line that ends with a colon.
     """
-    here = "|".join(map(re.escape, around.others)) or "(?!)"
-    anybody = "|".join((here, *map(re.escape, _ROLES)))
+    here, roles = ("|".join(map(re.escape, each)) or "(?!)" for each in (around.others, _ROLES))
+    here, anybody = f"(?i:{here})", f"(?i:{here}|{roles})"
     verbs = "says?|asks?|answers?|repl(?:ies|y)|whispers?(?: to you)?|poses|pages(?: you)?"
     first = "|".join(map(re.escape, sorted(table_of(text).words("first_person")))) or "(?!)"
     theirs = regex.compile(

@@ -270,6 +270,7 @@ CALLED = {
     "Qwen coder, mark torn": f"<tool_call>\n<function=say\n<parameter=text>\n{S}\n</parameter></function></tool_call>",
     "Grok": f'<xai:function_call name="say"><parameter name="text">{S}</parameter></xai:function_call>',
     "label of a path": f'-> tool/function_call\n[{{"name": "say", "arguments": {J}}}]',
+    "ReAct, blank lines": f"Thought: {THOUGHT}\n\nAction: say\n\nAction Input: {J}",
     "labels in a mark": f"<tool_call>\nname: say\narguments: {J}\n</tool_call>",
     "labels, numbered": f"1. Action: say\n2. Action Input: {J}",
     "label in brackets": f"[tool: say]\n{J}",
