@@ -129,7 +129,7 @@ def endpoint(
     The configured address and key belong to the provider of `home`, the model they were
     configured for. A model of another provider goes to that provider's own address with its own
     key, so that no provider ever gets another's key. A name without a known provider goes to the
-    configured address, by OpenAI's protocol.
+    configured address, by OpenAI's protocol; beside the offline model that address is for such.
     """
     provider = provider_of(litellm, model)
     if provider + "/" == OFFLINE_PREFIX:
@@ -147,6 +147,8 @@ def endpoint(
 def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
     """The provider a model belongs to, also for bare names as ``gpt-4o``."""
     provider = provider_of(litellm, model)
+    if provider + "/" == OFFLINE_PREFIX:  # which has no address
+        provider = ""
     if provider or api_base:
         return provider or "openai"
     try:

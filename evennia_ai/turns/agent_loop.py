@@ -246,7 +246,9 @@ class _Turn:
         self.is_offline = self.report.fell_back = True
         purpose, asker = self.request.context, self.request.asker
         asked = model_request(self.script, self.character, prompt, purpose, model=OFFLINE_MODEL)
-        return self.script.spend.complete(asked, asker).addCallback(self._read)
+        is_counted = not (self.asked or self.report.iterations)  # else the player's call is
+        done = self.script.spend.complete(asked, asker if is_counted else None)
+        return done.addCallback(self._read)
 
     @inlineCallbacks
     def _asked(self, asked: ModelRequest, may_repeat: bool) -> Steps[_Answer]:

@@ -461,6 +461,9 @@ class TestFallbacks(LoopbackCase):
             ("gpt-4o", "openai/gpt-4o", None, KEY, (None, KEY)),
             ("x", "x", here, None, (here, "none")),
             (offline, offline, here, KEY, (None, None)),
+            ("openai/small", offline, here, KEY, (here, KEY)),
+            ("openai/small", offline, None, KEY, (None, None)),
+            ("anthropic/claude-x", offline, here, KEY, (None, None)),
         ):
             with self.subTest(model=model, home=home, base=base):
                 where = wire.endpoint(litellm, model, home, base, key)
