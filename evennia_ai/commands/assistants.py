@@ -16,10 +16,11 @@ from evennia_ai.game.seeing import name_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.staff import doctor
 from evennia_ai.staff.export import export_and_delete
-from evennia_ai.staff.probe import asked
+from evennia_ai.staff.probe import asked, try_out
 from evennia_ai.staff.show import (
     ago,
     as_records,
@@ -43,8 +44,6 @@ from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
 # Lines of the log that are shown, and bytes among which they are looked for.
 LOG_LINES, LOG_BYTES = 20, 65_536
-# What `ai/test` asks.
-QUESTION = "Who are you?"
 
 # What of the command's help is not for players.
 _FOR_STAFF = re.compile(
@@ -100,8 +99,9 @@ class CmdAI(AssistantCommand):
       refuse - do not let it; it learns so, as it learns what was done
       usage  - what model calls cost today and this month (UTC), of each
                assistant and of the game, with the spend limits
-      test   - ask its model something, or who it is; with the tokens, the cost
-               and the time. It remembers nothing of this
+      test   - try its model out in four short calls: speed, persona, tools,
+               thinking, languages and window, with one line of advice; or ask
+               it something. It remembers nothing of this
       model  - what is known of its model: the window, how it is told of tools,
                and what it cannot do, which was learned from its refusals and
                is kept; with /reset this is forgotten and learned anew
@@ -299,11 +299,20 @@ class CmdAI(AssistantCommand):
         self.page(f"{self.table(heads, rows)}\nModels: {escaped(models)}\n{note}")
 
     def do_test(self) -> Steps[None]:
-        script, asker = self.assistant(), stable_id(self.caller)
-        if cap := script.spend.reached(asker):
+        script, text = self.assistant(), str(self.rhs or "").strip()
+        if cap := script.spend.reached(stable_id(self.caller)):
             raise Refusal(f"No call is made: {cap} is reached.")
+        if not text and script.model_name == OFFLINE_MODEL:
+            raise Refusal(
+                f"{script.obj.key} runs on the offline model: rules, no language model. There is "
+                "nothing to try out. To choose a model: docs/providers.md."
+            )
         self.tell(f"Asking {script.model_name}...")
-        reply: ModelReply = yield asked(script, asker, str(self.rhs or "").strip() or QUESTION)
+        asker = stable_id(self.caller)
+        if not text:
+            return self.page("\n".join((yield try_out(script, asker))))
+        system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
+        reply: ModelReply = yield asked(script, asker, (text,), system=system)
         cached = cached_part(reply.cached_tokens, reply.cached_cost)
         tokens = f"{reply.prompt_tokens} tokens in{cached}, {reply.completion_tokens} out"
         figures = f"(model {reply.model}, {tokens}, {price(reply.cost)}, {reply.seconds:.1f} s)"

@@ -166,7 +166,7 @@ class TestShown(SpendGameTest):
         self.assertEqual(self.spent(self.payer).calls, 1)
         refused = "No call is made: account TestAccount's spend limit"
         with override_settings(EVENNIA_AI_SPEND_CAPS={"account": {"tokens_day": 1}}):
-            self.assertTold("ai/test Aria", refused)
+            self.assertTold("ai/test Aria = hi", refused)
 
     def test_one_way_to_a_model(self):
         """No other module of the package asks a model."""
