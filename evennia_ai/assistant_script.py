@@ -11,7 +11,7 @@ from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.deletions import delete_later
-from evennia_ai.game.evennia_internals import restart_timer
+from evennia_ai.game.evennia_internals import pace, restart_timer
 from evennia_ai.game.greeting import WAIT_S, greet
 from evennia_ai.game.hearing import is_told, noticed_event, subscribe
 from evennia_ai.game.ports import AssistantPorts
@@ -35,8 +35,10 @@ T = TypeVar("T")
 
 # What a tick may have done for the next one to follow at once, if somebody waits for an answer.
 GOES_ON = ("turn", "heard", "cooldown", "late")
-# What ticks do that store nothing.
+# What a tick may have done for the next one to come later than usual.
 RESTS = ("idle", "asleep", "disabled")
+# The next one comes after this part of the time that has been quiet.
+REST_PART = 0.25
 # Who has waited this part of `thinking_after_s` by a clock that is not the timer's is shown a sign.
 SIGN_SHARE = 0.95
 
@@ -146,18 +148,26 @@ class AssistantScript(AssistantPorts, DefaultScript):
         return "error"
 
     def _follow_up(self, result: str) -> None:
-        """After a tick: compact in the background, and tick at once if there is something to do."""
+        """After a tick: tick less often while there is nothing to do, or at once if there is."""
         with self.state.pinned():
-            runtime = self.runtime
+            runtime, rest_s = self.runtime, 0.0
             runtime.counts[f"tick {result}"] += 1
             is_done = result not in ("error", "cancelled")
-            if is_done and result not in RESTS:
+            if is_done and result not in RESTS:  # which store nothing
                 self.survived("telling staff", self.storing_works, None)
             self._save_queue()
+            if result in RESTS and runtime.queue_saved and not runtime.unanswered:
+                quiet_s = self.now() - max(runtime.last_heard_at, runtime.last_turn_at)
+                rest_s = min(quiet_s * REST_PART, runtime.rest_s)
+            self.survived("the timer", lambda: pace(self, max(self.tick_interval_s, rest_s)), None)
             if is_done:
                 self.survived("a compaction", lambda: begin_behind(self), None)
             if result in GOES_ON and runtime.is_called():
                 self._tick_soon()
+
+    def hurry(self) -> None:
+        """Tick within the usual interval, as there is something to do."""
+        pace(self, self.tick_interval_s)
 
     def _tick_soon(self) -> None:
         """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
@@ -195,6 +205,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.runtime.hear(replace(event, metadata=metadata), self.now(), by_player)
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():
+            self.hurry()
             if event.channel == "move" and self.config.greetings:
                 greeting = partial(greet, self, event.speaker_id)
                 reactor.callLater(WAIT_S, self.survived, "greeting", greeting, False)
@@ -227,6 +238,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         not just now, empty if it would.
         """
         self.runtime.cue = Cue(" ".join(plain(text).split())[:CUE_CHARS], self.now())
+        self.hurry()
         return why_not(self)
 
     def called(self) -> None:
