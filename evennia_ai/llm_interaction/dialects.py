@@ -773,14 +773,14 @@ _MARKS = re.compile(
 
 # A tag of any name around all of a text.
 _AROUND_ALL = re.compile(
-    r"\s*<(?P<tag>[a-z]\w{0,40})(?: [^<>\n]{0,120})?>(?P<inner>.*)</(?P=tag)>\s*", re.S
+    r"\A\s*<(?P<tag>[a-z]\w{0,40})(?: [^<>\n]{0,120})?>(?P<inner>.*)</(?P=tag)>\s*\Z", re.S
 )
 
 
 def _without_marks(text: str) -> str:
     """A text without marks, also such as are made by taking out others."""
-    while around := _AROUND_ALL.fullmatch(text):
-        text = around["inner"]
+    for _ in range(3):
+        text = _AROUND_ALL.sub(r"\g<inner>", text)
     while (shorter := _MARKS.sub("", _THOUGHT.sub("", text))) != text:
         text = shorter
     if " " not in text:
