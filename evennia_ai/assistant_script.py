@@ -180,8 +180,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime = self.runtime
         if runtime.lock.running is None and runtime.called is None:
             rest = self.reply_cooldown_s - max(0.0, self.now() - runtime.last_turn_at)
-            turn = partial(self.breathe().addCallback, begin)
-            runtime.called = reactor.callLater(max(0.0, rest), turn)
+            rest = max(0.0, rest)
+            runtime.called = reactor.callLater(rest, lambda: self.breathe().addCallback(begin))
 
     def _run_sleep_tick(self) -> "Deferred[dict[str, Any]]":
         """Run the sleep cycle now; fires with one entry a step."""
