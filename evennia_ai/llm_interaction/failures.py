@@ -66,31 +66,33 @@ class Failure:
         return self.detail if self.kind == "local_model" else _EXPLAINED.get(self.kind, self.kind)
 
 
-# What a server's text says, most telling first. A text that names a wait is a wait.
+# What names a wait, whatever else the text says; not the address of a page on rate limits.
+_WAITS = re.compile(r"minute|\bseconds?\b|\b[TR]PM\b|(?<!/)\brate[ _-]limit", re.I)
+# What a server's text says, most telling first.
 _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.I | re.S))
     for kind, pattern in (
         (
             "credit",
-            r"insufficient[_ -]?(?:\w{1,12}[_ -])?(?:quota|credits?|balance|funds)"
+            r"insufficient[_ -]?(?:(?:user|account)[_ -])?(?:quota|credits?|balance|funds)"
             r"|payment.?required"
-            r"|credits? balance|(?:balance|quota) (?:is )?(?:too low|not enough|insufficient"
-            r"|exhausted|below|negative)"
+            r"|credits? balance|(?:balance|(?:token|user) quota) (?:is )?(?:too low|not enough"
+            r"|insufficient|exhausted|below|negative)"
             r"|(?:out of|no|not[ _]enough|run out of|used up|used all|exhausted|depleted)"
             r"[\w\s]{0,30}(?:\b|_)(?:credits?|balance|funds)\b"
-            r"|(?:credits?|balance|usage) (?:(?:has|have|is|are) )?(?:been )?"
+            r"|(?:credits?|balance) (?:(?:has|have|is|are) )?(?:been )?"
             r"(?:exhausted|depleted|used up|exceeded|expired)"
-            r"|exceeded your (?:current (?:\w+ )?quota|monthly|included|quota for this billing)"
+            r"|exceeded your (?:current quota|monthly|included|quota for this billing)"
             r"|(?:hard|spend(?:ing)?|budget)[_ ](?:limit|cap)"
             r"|billing[_ ](?:not_active|disabled|account|to be enabled)|account is not active"
             r"|Arrearage|overdue|in arrears|top.?up"
             r"|recharge|(?:add|enter) (?:a )?(?:payment|(?:more )?credits|billing)|purchase"
-            r"|key limit exceeded|\blimit: 0\b"
+            r"|key limit exceeded|quota exceeded[^\n]{0,200}\blimit: 0\b"
             r"|account (?:\S+ )?(?:is |has been )?suspended"
             r"|organi[sz]ation[_ ](?:has been )?restricted"
             r"|reached (?:the|your) (?:\w+ )?(?:set|specified|monthly|weekly|usage|spend\w*)"
             r"[\w ]{0,20}limits?"
-            r"|(?:monthly|weekly|usage)[ _](?:\w+[ _])?limit(?: has been)?[ _](?:reached|exceeded)"
+            r"|(?:monthly|weekly|usage)[ _]limit(?: has been)?[ _](?:reached|exceeded)"
             r"|free (?:tier|trial|quota)[^.]{0,40}(?:exhausted|expired|exceeded)"
             r"|over budget|budget has been exceeded|upgrade (?:to a paid|your plan)"
             r"|organi[sz]ation has been disabled"
@@ -109,23 +111,24 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"\bmodel\b[^.]{0,80}(?:not found|not exist|unknown|is not available|not a valid"
             r"|no longer|deprecated|decommissioned|end of life|retired"
             r"|not supported for this account"
-            r"|identifier is invalid)|\bmodel [\"'`]?[\w./:-]+[\"'`]? is not supported"
-            r"|(?:unknown|invalid|no such|unsupported) model|not a valid model|model_not_(?:found"
-            r"|supported)"
+            r"|identifier is invalid)|(?:^|[\"'.:] ?)(?:the )?(?:requested )?"
+            r"model [\"'`]?[\w./:-]+[\"'`]? is not supported"
+            r"|(?:unknown|invalid|no such|unsupported) model(?! (?:param|option|input|output|feat))"
+            r"|not a valid model|model_not_(?:found|supported)"
             r"|no endpoints found for (?!.*tool)|no allowed providers|have access to (?:the )?model"
             r"|on-demand throughput|\u6a21\u578b\u4e0d\u5b58\u5728|\u65e0\u53ef\u7528\u6e20\u9053",
         ),
         (
             "rate_limit",
             r"rate.?limit|too many requests|resource.?exhausted|throttl|\b[TR]PM\b"
-            r"|(?:requests|tokens) per (?:minute|day)|concurren\w+ (?:limit|requests)|concurrency"
+            r"|(?:requests|tokens) per (?:minute|day)|concurren\w+:? (?:limit|requests|exceeded|\d)"
             r"|error code: 1015|\u901f\u7387\u9650\u5236|\u5e76\u53d1|\u8fc7\u4e8e\u9891\u7e41",
         ),
         (
             "refused",
             r"content.?(?:policy|filter)|moderation|responsible.?ai|safety (?:system|reasons)"
             r"|(?:inappropriate|prohibited).?content|new_sensitive|usage polic"
-            r"|blocked (?:by|due to|for) safety|sensitive words|flagged"
+            r"|blocked (?:by|due to|for) safety|sensitive words"
             r"|(?:high|exists) risk|\u654f\u611f|\u5185\u5bb9\u5b89\u5168",
         ),
         (
@@ -137,8 +140,8 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "server",
             r"overloaded|over capacity|currently (?:loading|unavailable|experiencing)"
-            r"|is loading|loading model|not ready|slots? (?:un|not )available|has crashed"
-            r"|unloaded|DEGRADED|out of memory"
+            r"|is loading|loading model|(?:model|server) (?:is )?not ready"
+            r"|slots? (?:un|not )available|has crashed|unloaded|DEGRADED|out of memory"
             r"|\u8bbf\u95ee\u91cf\u8fc7\u5927|upstream|bad gateway"
             r"|internal (?:server )?error|temporarily|try again",
         ),
@@ -212,7 +215,7 @@ def sorted_failure(
         found = next((name for name, pattern in _SAID if pattern.search(said)), kind)
         if is_overflow(said, kind == "context_window"):
             kind = "context_window"
-        elif found == "credit" and wait_s is not None:
+        elif found == "credit" and (wait_s is not None or _WAITS.search(said)):
             kind = "rate_limit"
         # A server's own word for its trouble tells less than a 422 does.
         elif (kind, found, status) != ("bad_request", "server", 422):

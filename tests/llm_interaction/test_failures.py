@@ -189,6 +189,23 @@ SAID = (
     ("refused", 400, "Content Exists Risk"),
     ("bad_response", 400, "Failed to generate JSON. See 'failed_generation' for more details."),
     ("bad_response", 500, "unexpected tokens remaining in message header"),
+    # words of those above in texts that mean something else
+    ("rate_limit", 429, "API usage rate limit exceeded, slow down."),
+    ("rate_limit", 429, "Per-minute request quota exhausted."),
+    ("rate_limit", 429, "Quota exhausted: 60 requests per minute."),
+    ("rate_limit", 429, "You exceeded your current request quota for this minute."),
+    ("rate_limit", 429, "You exceeded your current quota of 3 RPM."),
+    ("rate_limit", 429, "Rate limit reached, remaining limit: 0"),
+    ("server", 500, "container memory usage exceeded"),
+    ("server", 503, "GPU memory usage has been exceeded"),
+    ("server", 503, "insufficient GPU quota"),
+    ("bad_request", 400, "System role for model gemma-2-9b-it is not supported."),
+    ("bad_request", 400, "Function calling for model 'phi-3' is not supported"),
+    ("bad_request", 400, "The parameter temperature for model o3-mini is not supported."),
+    ("bad_request", 400, "Unsupported model parameter: temperature"),
+    ("bad_request", 400, "logit_bias flagged as unsupported"),
+    ("bad_request", 400, "parallel_tool_calls / concurrency is not supported"),
+    ("bad_request", 400, "The tool results are not ready"),
 )  # fmt: skip
 BY_STATUS = {
     **dict.fromkeys((400, 412, 413, 422), "bad_request"),
