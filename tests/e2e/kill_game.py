@@ -32,7 +32,7 @@ LOGIN_THROTTLE_LIMIT = None
 """
 PLAYERS = ("Alice", "Bob", "Carol")
 LIFE_S, ANSWER_S, LOOK_S = 240.0, 20.0, 90.0
-# Number of talks that grow a history by more than half of what a compaction leaves.
+# Number of talks that grow a history by more than half of what a compaction leaves, at most.
 TALKS = 4
 DEEDS = {
     "rollback": ("roll_back",),
@@ -174,12 +174,12 @@ class Tavern:
         self._call("restore()", "as ever")
 
     def emergency(self):
-        """Fill the context before a tick begins."""
+        """Fill the context before a tick begins; after each talk, or a lull would make room."""
         self.compact()  # ends any hold on automatic triggers
         for _ in range(TALKS):
             self.talk()
-        self._call("lower('compact_emergency_threshold')", "is low")
-        self._pause(10.0)
+            self._call("lower('compact_emergency_threshold')", "is low")
+            self._pause(4.0)
         self._call("restore()", "as ever")
 
     def _call(self, what, shown):
