@@ -7,7 +7,7 @@ from functools import partial
 import regex
 
 from evennia_ai.language.script import is_asked, is_unparted, size
-from evennia_ai.language.tables import Table, language_of, table_of, tables
+from evennia_ai.language.tables import Table, language_of, table_of
 from evennia_ai.language.words import asks, content_words, words
 from evennia_ai.llm_interaction.offline.prose import (
     frame_of,
@@ -25,7 +25,7 @@ JOURNAL_CHARS = 1200
 # Kinds that a line has only if it says nothing else: `what day is it`, not `what day is the fair`.
 _BARE = ("attention", "day", "clock", "people", "place")
 _COURTESIES = ("thanks", "farewell", "greeting")
-MAX_NAME = 8  # signs, in a script without spaces, of a name before a courtesy
+MAX_NAME = 5  # signs, in a script without spaces, of a name before a greeting
 SHORT = 5  # words: a line of fewer in no known language, without names and numbers, tells nothing
 _MARKS = r",:!.?،؛؟，、：！？。।–—-"
 _CALLED = regex.compile(r"^[\w\p{M}]+\s*[,،、，:：!！]\s*")
@@ -137,6 +137,8 @@ def acts_of(part: str, who: str) -> Iterator[Act]:
         if match := pattern.search(part):
             if kind in _BARE and content_words(pattern.sub(" ", part), table):
                 continue
+            if kind == "order" and _asks_for(part, table):  # `Tell me where Bram is.`
+                continue
             groups = match.groupdict()
             yield Act(kind, groups.get("rest") or part, who, groups.get("who") or "")
             if kind in (*_COURTESIES, "order") and (mark := _GOES_ON.search(part, match.end())):
@@ -148,42 +150,45 @@ def acts_of(part: str, who: str) -> Iterator[Act]:
 
 
 def _uncalled(part: str) -> str:
-    """A courtesy without the name before it, in whatever script that is: `アリア、こんばんは！`."""
-    table, letter = table_of(part), r"\X" if is_unparted(part) else r"\w+(?=\W)"
-    courtesies = [table.expression("kinds", kind) for kind in _COURTESIES]
-    for signs in range(1, MAX_NAME + 1):
+    """A greeting without the name before it, in whatever script that is: `アリア、こんばんは！`."""
+    table = table_of(part)
+    letter, most = (r"\X", MAX_NAME) if is_unparted(part) else (r"\w+(?=\W)", 1)
+    greeting, own = table.expression("kinds", "greeting"), table.expression("speech", "own")
+    for signs in range(1, most + 1):
         name = regex.match(rf"(?:{letter}){{{signs}}}[\s{_MARKS}]*", part)
-        rest = part[name.end() :] if name else ""
-        if any(at and _BEHIND.match(rest, at.end()) for at in (c.match(rest) for c in courtesies)):
-            return rest
+        at = greeting.match(part[name.end() :]) if name else None
+        if name and at and _BEHIND.match(at.string, at.end()) and not own.search(name[0]):
+            return at.string
     return part
+
+
+def _asks_for(part: str, table: Table) -> bool:
+    """Whether a line asks for something that it names by a question word."""
+    asked = (each.search(part) for each in table.expressions("questions").values())
+    return is_question(part) and any(asked)
 
 
 def _plain_act(part: str, who: str, table: Table) -> Act:
     if is_nonsense(part):
         return Act("nonsense", part, who)
     if is_question(part):
-        asked, own = root_set(part), table.expression("speech", "own")
-        if asked and asked <= frame_of(table):  # little words tell only what is the asker's own
-            questions = table.expressions("questions").values()
-            if not (own.search(part) and any(each.search(part) for each in questions)):
-                return Act("chatter", part, who)
-        return Act("question", part, who)
+        asked, own = root_set(part), table.expression("speech", "own").search(part)
+        # Little words tell only what is the asker's own.
+        is_empty = asked and asked <= frame_of(table) and not (own and _asks_for(part, table))
+        return Act("chatter" if is_empty else "question", part, who)
     return Act("fact" if _is_fact(part) else "chatter", part, who)
 
 
 def _is_fact(sentence: str) -> bool:
     """Whether a statement tells something that somebody may ask for later."""
-    table, language = table_of(sentence), language_of(sentence)
-    called = _CALLED.sub("", sentence)  # somebody else may be given an order
-    for each in (table,) if language else tables().values():
-        if each.expression("speech", "no_fact").match(sentence):
-            return False
-        if each.expression("kinds", "order").match(called):
-            return False
+    table, called = table_of(sentence), _CALLED.sub("", sentence)
+    if table.expression("speech", "no_fact").match(sentence):
+        return False
+    if table.expression("kinds", "order").match(called):  # to somebody else
+        return False
     if size(sentence) < 3 or is_fixed(sentence):
         return False
-    is_known = language or names_in(sentence) or regex.search(r"\d", sentence)
+    is_known = language_of(sentence) or names_in(sentence) or regex.search(r"\d", sentence)
     if size(sentence) < SHORT and not is_known and sentence.upper() != sentence.lower():
         return False
     telling = set(content_words(sentence, table))

@@ -41,12 +41,12 @@ MANNERS = {
     "en": ("アリア, good evening!", "Good to know, Cora.", "Speak German please."),
     "de": ("Arja, guten Abend!", "Alles klar, danke.", "Sag Cora guten Tag."),
     "fr": ("Aria — bonsoir !", "C'est bon à savoir.", "Donne-moi la lanterne."),
-    "es": ("Aria，¡buenas noches!", "Es bueno saberlo.", "Dame la linterna."),
-    "it": ("Arya, buonasera!", "Buono a sapersi, Cora.", "Dammi la lanterna."),
+    "es": ("Aria，¡buenas noches!", "Es bueno saberlo.", "Dame la linterna, por favor."),
+    "it": ("Arya, buonasera!", "Buono a sapersi, Cora.", "Dammi la lanterna, per favore."),
     "pt": ("Ária, boa noite!", "É bom saber, Cora.", "Traga a lanterna para mim."),
     "ru": ("Ария, добрый вечер!", "Буду знать, Cora.", "Принеси мне фонарь."),
     "pl": ("Aria！dobry wieczór！", "Dobrze wiedzieć, Cora.", "Przynieś mi latarnię."),
-    "tr": ("Arya, iyi akşamlar!", "Bilmek güzel, Cora.", "Bana feneri getir."),
+    "tr": ("Arya, iyi akşamlar!", "Çok iyi, Cora.", "Bana feneri getir."),
     "ar": ("آريا، مساء الخير!", "جيد أن أعرف.", "أعطني الفانوس من فضلك."),
     "hi": ("आरिया, शुभ संध्या!", "अच्छा, समझ गया।", "मुझे लालटेन दो।"),
     "zh": ("阿莉亚晚上好！", "原来如此，知道了。", "把灯笼给我拿来。"),
@@ -54,6 +54,58 @@ MANNERS = {
     "ko": ("아리아, 안녕하세요!", "그렇군요, 알겠습니다.", "등불을 가져와 주세요."),
     "th": ("อาเรีย, สวัสดีครับ!", "เข้าใจแล้วครับ", "ช่วยหยิบโคมไฟมาให้หน่อย"),
 }
+
+# Statements that begin or end as orders, wishes or courtesies do, and questions that do.
+TOLD = """
+Feribot şafakta gelir. | 할머니는 시장에 가세요. | 船は夜明けに出るって。 | 去磨坊的路断了。
+Vende pescado en el puerto. | Canta ogni sera alla locanda. | Vende peixe no porto de Ford.
+The well-read men live in Ford. | Spell books are kept in the tower.
+Roll call is at six in the yard. | Keep Lane leads to the mill. | Say Cora has the key.
+Singen kann Bram gut. | Spiele gibt es am Sonntag auf dem Markt. | En sevdiğim mevsim yaz.
+Kardeşimin adı Al. | 犬の名前はしろ。 | 唱歌的是米拉。 | 拿破仑住在北边的磨坊。
+写信的人是布拉姆。 | 我要结婚了。 | ขอนไม้อยู่หลังบ้าน | मेरे भाई दो। | Cantar es mi oficio.
+Lire est mon métier. | Reste deux tonneaux dans la cave du moulin. | Открыть дверь может мой ключ.
+Katten heter Kal. | Je vois Bram au moulin. | Вижу лодку у моста. | Ich verstehe Latein.
+Güzel atım var. | I want a divorce. | I want a new life. | I want the truth about Bram.
+I want a word with Bram about the mill. | 我的船叫白鹭，谢谢。 | 私の船はサギ、ありがとう。
+Watch duty begins at noon at the gate. | Play begins at eight in the hall.
+Hide tanning is my father's trade. | Hope keeps the inn at Ford. | Read is a village by the river.
+Keep sits above the river. | Try as we might the mill burned down. | Call me Bram, please.
+I want my father to come home. | I want to marry Cora in spring. | You said Bram owns the mill.
+I see Bram at the mill every day. | Good timber comes from Ford.
+Noted herbalist Cora lives in Ford. | The mill is closed, good evening.
+I don't know Bram's brother. | Sounds carry far over the lake at night.
+Warte seit Montag auf Bram. | Verkaufe Fische am Hafen. | Folge dem Fluss bis zur Mühle.
+Ich möchte ein Haus am Fluss. | Ich will ein Kind. | Mira singt Lieder auf dem Markt.
+Geschichten erzählt am besten Cora. | Gut geht es meinem Bruder in Ford.
+Abre la taberna a las seis. | Quiero una vida nueva. | Ven es el nombre de mi gato.
+Toma la medicina cada noche. | Ferme de Bram au nord du village. | Compte de Ford est mon oncle.
+Va chaque jour au moulin avec Bram. | Je veux une nouvelle vie.
+Mira chante des chansons au marché. | Apri la porta ogni mattina alle sei.
+Vieni da Ford come mio fratello. | Parla tre lingue mio fratello. | Voglio una nuova vita.
+Me dá medo o moinho velho. | Quero uma vida nova. | Fala três línguas o meu irmão.
+Хочу новый дом у реки. | Взять ключ может только Брам. | Мира поёт песни на рынке.
+Chcę nowego domu nad rzeką. | Otworzyć drzwi może tylko Bram. | Köpeğimin rengi boz, yaşı on say.
+Bram her sabah ekmek sat. | Yeni bir hayat istiyorum. | خذ المطر كل شيء من الحقل.
+ساعدني بدر في الحصاد. | تكلم بدر مع الملك أمس. | أريد حياة جديدة. | मुझे नई ज़िंदगी चाहिए।
+मेरी बहन रोज़ गाना गाती है। | 我弟弟说的故事很长。 | 米拉每天晚上在市场唱歌。
+好的，我叫苍鹭，住在磨坊。 | 打开门的人是布拉姆。 | 给我写信的人是米拉。 | 我想要新的生活。
+讲故事的人住在北边。 | 兄に帰ってきてほしい。 | 兄が舟を直してくれる。 | ここで薬を分けてもらえる。
+ミラは毎晩市場で歌を歌っています。 | はい、私の犬はしろです。 | 미라는 시장에서 노래해요.
+할머니 시장에 자주 가세요. | 네, 제 배 이름은 백로예요. | ช่วยแม่ทำงานที่โรงสีทุกวัน
+ขอทานอยู่หน้าวัด | ใช่ ฉันเป็นชาวประมง | กรุณาอยู่ที่โรงสีเก่า | ได้เงินสิบเหรียญจากเบรม
+Hunden heter Al. | Min bror bor i Ford og heter Say. | De kat heet Kies en woont in Ford.
+"""
+ASKED = """
+who owns the mill please | Where is Bram, please | Tell me where the mill is, please.
+Wo ist die Mühle bitte. | Où est le moulin, s'il vous plaît. | Dónde está el molino, por favor.
+Где мельница, пожалуйста. | أين الطاحونة من فضلك. | ช่วยบอกว่าเบรมอยู่ไหน
+Could you tell me who owns the mill? | Can you say where Bram lives? | Is Bram at the mill, please?
+Do you know where Cora lives please | Sag mir, wo die Mühle ist.
+Kannst du mir sagen, wo Bram wohnt? | Dime dónde está el molino. | Dis-moi où est le moulin.
+Dimmi dov'è il mulino. | Скажи, где мельница. | Powiedz mi, gdzie jest młyn. | 告诉我谁住在磨坊。
+粉屋がどこにあるか教えてください。 | ช่วยบอกหน่อยว่าเบรมอยู่ที่ไหน
+"""
 
 
 def facts():
@@ -95,19 +147,11 @@ class TestEachLanguage(unittest.TestCase):
                     wrong += [text] * ([call.name for call in answer(text).tool_calls] != [tool])
             self.assertLessEqual(len(wrong), 2, (code, wrong))
 
-    def test_statements_like_orders(self):
-        """A statement that begins or ends as orders do is a fact, as one without a subject."""
-        for text in (
-            "Feribot şafakta gelir.",
-            "할머니는 시장에 가세요.",
-            "船は夜明けに出るって。",
-            "去磨坊的路断了。",
-            "Vende pescado en el puerto.",
-            "Canta ogni sera alla locanda.",
-            "Vende peixe no porto de Ford.",
-            "The well-read men live in Ford.",
-        ):
-            self.assertEqual([call.name for call in answer(text).tool_calls], [WRITES], text)
+    def test_no_orders(self):
+        """A statement like an order is a fact, a polite question and one for an answer ask."""
+        for rows, tool in ((TOLD, WRITES), (ASKED, "search_memory")):
+            for text in rows.strip().replace("\n", " | ").split(" | "):
+                self.assertEqual([call.name for call in answer(text).tool_calls], [tool], text)
 
     def test_set_off_in_any_way(self):
         """Whatever mark stands behind the assistant's name, the rest is what was said."""
@@ -162,6 +206,12 @@ class TestEachLanguage(unittest.TestCase):
             "Ich hätte gern noch ein Bier.",
             "Je voudrais une bière.",
             "Quiero una cerveza.",
+            "Please sing something.",
+            "Read me the letter.",
+            "Bring mir ein Bier.",
+            "Дай мне фонарь.",
+            "Daj mi latarnię.",
+            "给我一杯啤酒。",
             "Хочу пива.",
             "再来一杯啤酒。",
             "Aria, you are a stupid bucket of rust.",
