@@ -158,7 +158,7 @@ def _uncalled(part: str) -> str:
         name = regex.match(rf"(?:{letter}){{{signs}}}[\s{_MARKS}]*", part)
         at = greeting.match(part[name.end() :]) if name else None
         if name and at and _BEHIND.match(at.string, at.end()) and not own.search(name[0]):
-            return at.string
+            return str(at.string)
     return part
 
 
@@ -191,5 +191,5 @@ def _is_fact(sentence: str) -> bool:
     is_known = language_of(sentence) or names_in(sentence) or regex.search(r"\d", sentence)
     if size(sentence) < SHORT and not is_known and sentence.upper() != sentence.lower():
         return False
-    telling = set(content_words(sentence, table))
+    telling = root_set(sentence)
     return len(telling) >= (1 if table.expression("speech", "own").search(sentence) else 2)
