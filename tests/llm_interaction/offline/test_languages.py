@@ -94,10 +94,11 @@ Bram her sabah ekmek sat. | Yeni bir hayat istiyorum. | خذ المطر كل ش�
 ミラは毎晩市場で歌を歌っています。 | はい、私の犬はしろです。 | 미라는 시장에서 노래해요.
 할머니 시장에 자주 가세요. | 네, 제 배 이름은 백로예요. | ช่วยแม่ทำงานที่โรงสีทุกวัน
 ขอทานอยู่หน้าวัด | ใช่ ฉันเป็นชาวประมง | กรุณาอยู่ที่โรงสีเก่า | ได้เงินสิบเหรียญจากเบรม
-Hunden heter Al. | Min bror bor i Ford og heter Say. | De kat heet Kies en woont in Ford. | Good friends are here from Ford.
-Puedes abrir la puerta con mi llave. | Możesz otworzyć drzwi moim kluczem.
-Keep it Simple is the name of my horse. | Two ravens nest on the mill. | Ich hätte gern einen Bruder.
-Muy bien canta mi hermana. | Je comprends le latin. | Capisco il latino. | Rozumiem łacinę.
+Hunden heter Al. | Min bror bor i Ford og heter Say. | De kat heet Kies en woont in Ford.
+Good friends are here from Ford. | Puedes abrir la puerta con mi llave.
+Możesz otworzyć drzwi moim kluczem. | Keep it Simple is the name of my horse.
+Two ravens nest on the mill. | Ich hätte gern einen Bruder. | Muy bien canta mi hermana.
+Je comprends le latin. | Capisco il latino. | Rozumiem łacinę i stary język.
 Harika bir teknem var. | 再来一次我就搬走。 | 把门关上的是布拉姆。
 """
 ASKED = """
