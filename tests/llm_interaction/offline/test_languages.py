@@ -99,7 +99,10 @@ Good friends are here from Ford. | Puedes abrir la puerta con mi llave.
 Możesz otworzyć drzwi moim kluczem. | Keep it Simple is the name of my horse.
 Two ravens nest on the mill. | Ich hätte gern einen Bruder. | Muy bien canta mi hermana.
 Je comprends le latin. | Capisco il latino. | Rozumiem łacinę i stary język.
-Harika bir teknem var. | 再来一次我就搬走。 | 把门关上的是布拉姆。
+Harika bir teknem var. | 再来一次我就搬走。 | 把门关上的是布拉姆。 | 母は物語を話してくれました。
+아버지는 이야기를 해 주세요. | Canta una canción cada noche mi hermana.
+Raconte une histoire chaque soir, mon oncle. | Racconta una storia ogni sera mio nonno.
+Знаешь историю про мельницу лучше Брама. | 布拉姆来讲故事了。
 """
 ASKED = """
 who owns the mill please | Where is Bram, please | Tell me where the mill is, please.
@@ -211,6 +214,9 @@ class TestEachLanguage(unittest.TestCase):
             "Ich hätte gern noch ein Bier.",
             "Je voudrais une bière.",
             "Quiero una cerveza.",
+            "Raconte-moi une blague.",
+            "给我讲个笑话。",
+            "재미있는 이야기 해 줘.",
             "Please sing something.",
             "Read me the letter.",
             "Bring mir ein Bier.",
