@@ -57,6 +57,7 @@ MANNERS = {
 
 # Statements that begin or end as orders, wishes or courtesies do, and questions that do.
 TOLD = """
+Yesterday, light rain fell on Ford. | Today, help came from the king.
 Feribot şafakta gelir. | 할머니는 시장에 가세요. | 船は夜明けに出るって。 | 去磨坊的路断了。
 Vende pescado en el puerto. | Canta ogni sera alla locanda. | Vende peixe no porto de Ford.
 The well-read men live in Ford. | Spell books are kept in the tower.
@@ -105,6 +106,7 @@ Raconte une histoire chaque soir, mon oncle. | Racconta una storia ogni sera mio
 Знаешь историю про мельницу лучше Брама. | 布拉姆来讲故事了。
 """
 ASKED = """
+Erzähl mir von der Mühle. | Sag mir das Losungswort. | 合言葉を教えてください。
 who owns the mill please | Where is Bram, please | Tell me where the mill is, please.
 Wo ist die Mühle bitte. | Où est le moulin, s'il vous plaît. | Dónde está el molino, por favor.
 Где мельница, пожалуйста. | أين الطاحونة من فضلك. | ช่วยบอกว่าเบรมอยู่ไหน
