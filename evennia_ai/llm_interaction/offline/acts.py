@@ -183,14 +183,11 @@ def _is_fact(sentence: str) -> bool:
     """Whether a statement tells something that somebody may ask for later."""
     table, called = table_of(sentence), _CALLED.sub("", sentence)
     speech = partial(table.expression, "speech")
-    if speech("no_fact").match(sentence):
+    if size(sentence) < 3 or is_fixed(sentence) or speech("no_fact").match(sentence):
         return False
     if table.expression("kinds", "order").match(called) and speech("me").search(called):
         return False  # `Bob, pass me the salt.`
-    if size(sentence) < 3 or is_fixed(sentence):
-        return False
     is_known = language_of(sentence) or names_in(sentence) or regex.search(r"\d", sentence)
     if size(sentence) < SHORT and not is_known and sentence.upper() != sentence.lower():
         return False
-    telling = root_set(sentence)
-    return len(telling) >= (1 if speech("own").search(sentence) else 2)
+    return len(root_set(sentence)) >= (1 if speech("own").search(sentence) else 2)
