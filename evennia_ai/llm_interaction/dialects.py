@@ -33,6 +33,8 @@ DRESSED_CHARS = 4_000
 MOST_MENDED = 4
 REPAIRED_CHARS = 5_000
 MOST_OPENED = 500
+# Words in an object stand no deeper.
+MOST_DEPTH = 9
 
 Tools = Mapping[str, str]
 Call = tuple[str, str]
@@ -94,6 +96,8 @@ _BROKEN_OFF = re.compile(
 _BESIDE = "emotion|mood|status|state|stats|action|memory|ooc"
 _ALIKE = replacements(
     r"\A#{1,4} (?:thinking|thoughts?|reasoning|analysis)\b(?s:.{0,5000}?)\n(?=#{1,4} )",
+    # words of a story, too, which are thoughts only in a pair
+    r"\A<(internal|planning|deliberation|inner_\w{1,20})>(?s:.{0,5000}?)</\1>",
     (r"(?:&lt;|\uff1c)(/?[\w|][\w|:=\"' ]{0,40})(?:&gt;|\uff1e)", r"<\1>"),
     (r"<\s?\|\s?(\w{1,40})\s?\|\s?>", r"<|\1|>"),
     r"\]<\]\w{1,20}\[>\[|<\|from\|>\s*\w{1,60}\s*",
@@ -226,9 +230,8 @@ def _called(header: str, tools: Tools) -> list[str]:
 # Thoughts. A group is what closes.
 
 _THOUGHT_WORDS = (
-    r"\w{0,20}(?:think|thought|reason|plann|deliberat|scratch_?pad|monologue|reflect"
-    r"|chain_of_thought|analysis)"
-    r"\w{0,20}|inner_(?!prefix|suffix)\w{1,20}|internal|details|plan|\u601d\u8003"
+    r"\w{0,20}(?:think|thought|reason|scratch_?pad|monologue|reflect|chain_of_thought|analysis)"
+    r"\w{0,20}|details|plan|\u601d\u8003"
 )
 _THOUGHT = re.compile(
     r"<\s?(/?)\s?(?:\w+:)?(?:" + _THOUGHT_WORDS + r")\b[^<>]*>"  # <think>, <seed:think>
@@ -315,8 +318,7 @@ _TURN = re.compile(
     r"|\A(?:assistant|model)(?:[ \t]*\n|\s*(?=<\|))"
     r"|(?<=[.!?\"\u2026\u201d*])assistant[ \t]*\n"  # a header without its marks
     r"|^###\s*(?:Instruction|Input|Response|Human|User|Assistant):?\s*$"
-    r"|<role>\s*" + _ROLE + r"\s*</role>|(?<=[.!?\"\u2026\u201d*])\s(?-i:USER|HUMAN|GPT):"
-    r"|^Q: [^\n]+\n+A: |\AA: (?=[^\n]+\n+Q: )",
+    r"|<role>\s*" + _ROLE + r"\s*</role>|(?<=[.!?\"\u2026\u201d*])\s(?-i:USER|HUMAN|GPT):",
     re.M | re.I,
 )
 
@@ -360,7 +362,7 @@ _MARKED: tuple[tuple[str, str], ...] = (
 _OPENING = tuple((re.compile(a, re.M | re.I), re.compile(b, re.M | re.I)) for a, b in _MARKED)
 # A line of the text protocol: `TOOL say: Good evening.`, `TOOL give {"thing": "lamp"}`.
 _LINE = re.compile(
-    rf"^[ \t>*`\[-]*+TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?P<name>{_NAME})?+[ \t]*+"
+    rf"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?P<name>{_NAME})?+[ \t]*+"
     r"(?P<mark>[:(]?)[ \t]*+",
     re.M,
 )
@@ -371,9 +373,9 @@ _OPENERS = re.compile(
     re.M,
 )
 _REACT = re.compile(
-    r"^(?:\d\.)?[^\w\n]{0,9}(?:Action|Name|(?:(?:Using|Calling|Call)[ _])?(?:Tool"
-    r"|Function)(?:[ _](?:Name|Call))?)"
-    rf"[^\w\n]{{0,4}}:[^\w\n]{{0,4}}(?P<name>{_NAME})(?:[ \t*]*\n\s*(?:\d\.)?[^\w{{\n]{{0,9}}"
+    r"(?:\A\s{0,9}Name|^(?:\d\.)?[^\w\n>]{0,9}(?:Action|(?:(?:Using|Calling|Call)[ _])?"
+    r"(?:Tool|Function)(?:[ _](?:Name|Call))?))"
+    rf"[^\w\n]{{0,4}}:[^\w\n]{{0,4}}(?P<name>{_NAME})(?:[ \t*]*\n\s*(?:\d\.)?[^\w{{\n>]{{0,9}}"
     r"(?P<label>(?:[a-z]+[ _])?[a-z]+)[^\w\n]{0,4}:(?!//)[ \t*]*(?P<body>.*?)(?=\nObservation\b|\Z)"
     r"|[ \t*\]]*\n\s*(?P<object>\{.*)|[\[(](?P<bracketed>[^\])\n]*)[\])])",
     re.M | re.S | re.I,
@@ -436,7 +438,8 @@ def _among_words(text: str, tools: Tools) -> tuple[list[Call], str]:
         rf"|(?P<name>\b(?:{names})\b[^{{}}(\n]{{0,40}})?(?P<object>\{{(?=\s*[\"']))"
     )
     for attempt, found in enumerate(opening.finditer(text)):
-        if found.start() < at:
+        before = text.rfind("\n", 0, found.start()) + 1
+        if found.start() < at or text.startswith(">", before):  # a line that is quoted
             continue
         if attempt - len(calls) > MOST_MENDED:
             break
@@ -453,7 +456,7 @@ def _among_words(text: str, tools: Tools) -> tuple[list[Call], str]:
         if not made or any(name not in tools for name, _ in made):
             continue
         calls += made
-        before, after = text.rfind("\n", 0, found.start()) + 1, text.find("\n", start + length)
+        after = text.find("\n", start + length)
         rest.append(text[at : max(at, before)])
         at = after if after >= 0 else len(text)
     return calls, "".join([*rest, text[at:]])
@@ -495,11 +498,13 @@ def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
 def _labelled(text: str, tools: Tools) -> list[Call]:
     """The call of a known tool that stands under labels."""
     found = _REACT.search(text)
-    if not found or _known(found["name"], tools) not in tools:
+    if not found or (name := _known(found["name"], tools)) not in tools:
         return []
-    label = (found["label"] or "input").replace(" ", "_")
+    label = _bare((found["label"] or "input").replace(" ", "_"))
     written = _arguments(found["body"] or found["object"] or found["bracketed"] or "")
-    if _bare(label) not in _ARGUMENT_KEYS:
+    if label not in _ARGUMENT_KEYS:
+        if label != tools[name]:
+            return []  # a record of somebody: `Name: Look`, `Age: 12`
         written = _dumped({label: written})
     return [repaired(found["name"], written, tools)]
 
@@ -813,42 +818,28 @@ _TONE = (
     r"|sigh|giggle"
     r"|gasp|pause|beat)\s?"
 )
-_EMOJI = r"[\u2600-\u27bf\U0001f300-\U0001faff][\ufe0f\u200d]*"
-# What stands before a choice: an arrow, a number, a letter, a dash, a picture.
-_ITEM = (
-    rf"(?:[\u27a4\u25b6\u25ba\u2192\u2460-\u2473]|\d\ufe0f?\u20e3|{_EMOJI}|[-*>\u2022](?=[ \t])"
-    r"|\*{0,2}(?:\d\d?|[a-h]|(?-i:[IVX]{1,4}))[.)]|[\[(](?:\d\d?|[a-h])[\])]|option \w+:)"
+_ARROW = r"(?:[\u27a4\u25b6\u25ba\u2192]|\d\ufe0f?\u20e3|\[\d\])"
+_ITEM = rf"(?:{_ARROW}|[-*>\u2022](?=[ \t])|(?:\d|[a-d])[.)])"
+# What only a game's interface counts, and how: a word alone is one of people's own.
+_FIGURES = (
+    r"[^\w\n]{0,6}(?:hp|mp|xp|health|mana|stamina|affection|mood|trust|relationship|stats?|quest)\b"
+    r"[^\n.!?]{0,40}?(?:[+-]\d|\d ?/ ?\d|[\u2588\u2591-\u2593]|\||increased by|updated:)[^\n]*"
 )
-# What is no part of a reply and stands behind it on lines of its own, where no colon announces it.
-_TONGUE = (
-    "(?:translation|english|deutsch|german|fran\u00e7ais|french|espa\u00f1ol|spanish|italian|russian"
-    "|japanese|chinese)"
-)
+# What is no part of a reply and stands behind it on lines of its own.
 _BEHIND = (
-    r"(?:[*_~-]{0,3}[\[{\u3010][^\n]*[\]}\u3011][*_~.]{0,3}"
-    r"|[*_]{0,3}\([^\n]*\b(?:response|memory|journal|continue)\b[^\n]*\)[*_]{0,3}"
-    rf"|[*_]{{0,3}}\({_TONGUE}:[^\n]*\)[*_]{{0,3}}|let me know if[^\n]*"
-    r"|[^\n]*[\u2588\u2591-\u2593]{2,}[^\n]*"
-    rf"|[*_#]{{0,4}}(?:\w+['\u2019]s |inner |new )?(?:tags|summary|edit|(?:in )?{_TONGUE}|journal"
-    rf"|memory"
-    r"|suggested \w+|scene|thoughts?|current (?:location|mood|status)"
-    r"|(?:quest|relationship|affection)\b[^\n:.!?]{0,20})[*_]{0,2}:[^\n]*"
-    rf"|{_EMOJI}\s?[*_]{{0,2}}[\w' ]{{2,24}}[*_]{{0,2}}:[^\n]*|\U0001f4ad[^\n]*|\u203b[^\n]*"
-    r"|(?:#\w+\s*)+|```[^`]{0,600}```|<(?:div|span|stat|status|info|hud|\w+block)\w*\b[^\n]*"
-    r"|[*_]{1,3}[^*\n]*\b(?:increase[sd]|decrease[sd]|inventory|unlocked)\b[^*\n]*[*_]{1,3}"
-    r"|//[^\n]*|\(1\)[^\n]*\(2\)[^\n]*|[+-]\d+ \w+|(?-i:\[[A-Z]{2}\]|\([A-Z]{2}\))[^\n]*"
-    r"|[*_(-]{0,3}(?:how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
-    r"|to be continued|end (?:of )?(?:scene|story|response|chapter)|fades? to black"
-    r"|awaiting [^\n]{0,30}(?:input|message|response)|roll a d\d+[^\n]*"
-    r"|feel free to (?:continue|ask if|adjust)[^\n]*|i hope (?:this|that) helps[!.][^\n]*"
-    r"|(?:this (?:response|reply) (?:is|was|\w{3,}s)|i(?:['\u2019]ve)? kept [^\n]{0,9}(?:response"
-    r"|reply))"
-    r"\b[^\n]*)[*_).!\u2026-]{0,4})"
+    rf"(?:{_FIGURES}|\|[-:| ]+"
+    r"|[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal|continued?|as requested|next actions?)\b"
+    r"[^\n]*[\])*]+|[\[(*]{1,3}(?:(?:the )?end (?:of )?scene|fades? to black)[\])*.]{1,4}"
+    r"|(?:tags|summary|translation|english|journal|memory|suggested \w+|scene):[^\n]*"
+    r"|(?:#\w+\s*)+|\{\s*\"\w+\":[^\n]*\}|```\w*\s*\{[^`]*\}\s*```"
+    r"|\U0001f4ad[^\n]*|// [^\n]*|<(?:div|span|status|hud)\w*\b[^\n]*"
+    r"|this re(?:sponse|ply) [^\n]*\bcharacter\b[^\n]*"
+    r"|how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
+    r"|\[[^\[\]\n]{1,30}\](?:\s*\[[^\[\]\n]{1,30}\])++)[ \t]*(?=\n|\Z)"
 )
-_ENDS = r".!?\u2026\u3002\uff01\uff1f"
-_OUT_OF_CHARACTER = r"(?:ooc|\u043e\u043e\u0441|hrp)\b"
+_OUT_OF_CHARACTER = r"(?:ooc|\u043e\u043e\u0441)\b"
 _OPENS, _CLOSES = r"\[({\uff08\u3010", r"\])}\uff09\u3011"
-_REPLIED = r"(?:respon(?:d|se)s?|repl(?:y|ies)|answers?|lines?|dialogue|say)\b"
+_SMILES = r"(?:smil|nod|grin|laugh|sigh|shrug|wink|bow|chuckl|wav)(?:e?s|ing)\b"
 _ROUND = replacements(
     (r"\\n", "\n"),
     r"```\w*\s*```",
@@ -856,7 +847,7 @@ _ROUND = replacements(
     r"\A(?s:```(?:think(?:ing)?|thoughts?|reasoning)\n.*?\n```"
     r"|thinking\.{3}\n.*?\n\.{3}\s?done thinking\.?)\s*",
     r"\AThought: [^\n]*\n+(?=(?!Action)(?-i:[A-Z])\w{1,20}: )",
-    r"\A> ?\**thoughts?\b[^\n]*(?:\n>[^\n]*)*\n",
+    r"\A> ?\**thoughts?:[^\n]*(?:\n>[^\n]*)*\n",
     r"\A\W{0,4}thinking process\W*\n(?:[ \t]*(?:\d+\.|[*-])[^\n]*(?:\n\s*|\Z))+",
     r"(?<!\S)/(?:no_?)?think\b[ \t]*",
     r"^\[Result of [^\]\n]+\][^\n]*\n?",
@@ -865,34 +856,25 @@ _ROUND = replacements(
     _TASK,
     r"\A(?:\W*(?:scene|setting|narrat(?:ion|or)|emotion|mood|tone|character|name|speaker"
     r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
-    r"\A(?:\W*(?:location|time|place|date|weather)\b\W*:[^\n]*\n)+\s*\n(?=\s*\S)",
-    r"\A(?:[^\n|:]*:[^\n|]*\|[^\n]*\n\s*\n|```\w*\n[^`]{1,400}```\s*\n)(?=\s*\S)",
-    r"\A\W{0,3}(?:(?:speaking|replying|responding"
-    r"|in character) )?as (?-i:[A-Z][\w-]*(?: [A-Z][\w-]*)?)\W{0,2}[:\])]\W{0,3}",
-    r"\A\s*[\[\u3010][^\]\u3011\n]{2,200}[\]\u3011][ \t]*\n\s*\n(?=\s*\S)",
-    r"\A(?:sure|okay|understood|got it|certainly|of course)\b\W{1,3}(?:i(?:['\u2019]ll|['\u2019]m"
-    r"| will| am) )"
-    r"(?:play|now|[\w ]{0,20}\bnow\b|act as|be [A-Z])[^\n]*\n\s*\n",
+    rf"\A{_FIGURES}\n\s*\n(?=\s*\S)",
+    r"\A(?:speaking|replying|responding) as (?-i:[A-Z][\w-]*): |\A\[as (?-i:[A-Z][\w-]*)\] ",
     # Thought: … Final Answer: …, Aria's response: …, Dialogue: …
-    r"\A\s*(?s:[*#=-]{0,5}[ \t]?(?:here(?:['\u2019]s| is) my |internal )?"
-    r"(?:thoughts?(?: process)?|thinking|reasoning|analysis|commentary|question)\b\W.*?^)?"
+    r"\A\s*(?s:(?:question: [^\n]*\n(?=thought))?[*#=-]{0,5}[ \t]?(?:here(?:['\u2019]s| is) my )?"
+    r"(?:thoughts?(?: process)?|thinking|reasoning|analysis)\b\W.*?^)?"
     r"[*#=-]{0,5}[ \t]?(?:here(?:['\u2019]s| is) my |(?-i:[A-Z])[\w-]{0,20}['\u2019]s )?"
-    r"(?:(?:final |grounded )?(?:answer|response|reply|output|dialogue"
-    r"|speech)(?: as [\w ]{1,20})?|final(?=:))"
+    r"(?:final |grounded )?"
+    r"(?:answer|response|reply|output|dialogue|speech)(?: as [\w ]{1,20})?"
     r"(?:\**:\**[ \t]*|[*= \t-]{0,9}\n)\n*",
-    # Sure! Here is Aria's response: …, Based on the talk, Aria might say: "…"
-    r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[!,.]*\s*)?"
+    # Sure! Here is Aria's response: …
+    r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely|as requested)\b[!,.]*\s*)?"
     r"(?:here(?:['\u2019]s| is| are)|this is)\b[^\n:]{0,60}"
-    rf"\b{_REPLIED}[^\n:]{{0,30}}:\s*",
-    r"\A(?!\W*(?:he|she|they|we|you|it)\b)(?=[^\n:\"\u201c]{0,120}\b(?:would|might|could"
-    r"|here (?:is|are)|here['\u2019]s)\b)"
-    rf"(?=[^\n:\"\u201c]{{0,120}}\b{_REPLIED})[^\n:\"\u201c]{{1,160}}:\s*(?=\n|[\"\u201c])\s*",
+    r"\b(?:response|reply|answer|line|dialogue|might respond)\b[^\n:]{0,30}:\s*",
     # several to choose from: the first
-    r"\A\W*(?:option|version|response|variant) (?:1|a|one)\b\W*:\s*",
-    (r"\A1[.)]\s+([\"\u201c][^\n]*)\n\s*2[.)]\s+[\"\u201c][\s\S]*\Z", r"\1"),
-    r"\n\s*\W{0,4}(?:(?:or|alternative(?:ly)?(?: (?:response|reply|version))?)\W{0,3}(?:\n"
-    r"|:?\s*(?=[\"\u201c]))"
-    r"|(?:option|version|response|variant) (?:2|b|two)\b)[\s\S]*\Z",
+    (
+        r"\A\W*(?:option|version|response|variant) (?:1|a|one)\W*:\W*?([\"\u201c][^\n]*)\n\W*"
+        r"(?:option|version|response|variant) (?:2|b|two)\W*:\W*?[\"\u201c][\s\S]*\Z",
+        r"\1",
+    ),
     # As Aria, I would say: …, I'll respond as Aria: …, In character: …
     r"\A\s*(?:as [\w' -]{1,40}, )?(?:i(?:['\u2019]d| would| might| will|['\u2019]ll)"
     r" (?:say|respond|reply|answer)[^\n:]{0,30}|in[ -]character):\s*",
@@ -908,37 +890,27 @@ _ROUND = replacements(
         r"*\1* ",
     ),
     (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
-    (r"\A\s*\[((?-i:[A-Z])\w+ (?-i:[a-z])+s\b[^\]\n]{0,99})\]\s+", r"*\1* "),
     rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z",
     # what is not for the room: ((brb)), [OOC: brb], //ooc brb
     r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])",
     rf"\s*[*_]{{0,3}}[{_OPENS}]\s?{_OUT_OF_CHARACTER}[^{_CLOSES}\n]{{0,300}}[{_CLOSES}]"
     r"[*_]{0,3}[ \t]*",
-    rf"\s*(?<![(/])[(/-]+ ?{_OUT_OF_CHARACTER}[^\n]*",
+    rf"\s*(?<![(/\w-])[(/-]+ ?{_OUT_OF_CHARACTER}[^\n]*",
     rf"(?<=[.!?\u2026\"])\s+{_OUT_OF_CHARACTER}:[^\n]*",
-    # a translation, also of the sounds
-    r"(?<=[\u0370-\u1fff\u3040-\uffdc][.!?\u3002\uff01\uff1f])"
-    r"(?:\s*[(\uff08][\x20-\x27\x2a-\x7e]{3,200}[)\uff09])+",
-    r"[ \t]*\(= ?[^()\n]{2,200}\)",
-    # choices, with what asks for one; a list that a colon announces is said
-    r"\n\s*[*_#]{0,4}(?:you (?:can|could|may)|do you|(?:possible|suggested|available|next|your) \w+"
-    r"|options|choices|choose [\w ]{1,20}|what (?:now|next)\?)[*_:]{0,4}[ \t]*"
-    rf"(?:\n\s*{_ITEM}[^\n]+){{2,}}\s*\Z",
-    rf"(?<=[{_ENDS}\"\u201d])\s*[^{_ENDS}\n\"\u201c]*[?\uff1f][ \t]*"
+    # [Memory updated: …], {"mood": "happy"}, Health: 20/20, [Trust +2]
+    rf"(?<!\n)(?:\n\s*{_BEHIND})++\s*\Z|(?<=[.!?\u2026\"])\s?(?=[\[(]){_FIGURES}\Z",
+    # choices of what to do; a list that a colon announces is said
+    r"\s+(?:do|will|would) you:? \(1\)[^\n]*\Z",
+    r"\n\s*[*_#]{0,4}(?:do you:|(?:and )?what (?:do|will|would) you (?:do|choose)\b[^\n?]{0,20}\?"
+    r"|(?:suggested|possible|available|next) (?:actions?|moves|replies|responses)\b)[*_:]{0,4}"
     rf"(?:\n\s*{_ITEM}[^\n]+){{2,}}\s*\Z",
     (
-        rf"^[ \t]*+(?!{_ITEM}|[^\n]*[:\uff1a?\uff1f]\W*$)([^\n]*\S)[ \t]*"
-        rf"(?:\n\s*{_ITEM}[^\n]+){{2,}}\Z",
+        rf"^[ \t]*+(?!{_ARROW}|[^\n]*[:\uff1a]\W*$)([^\n]*\S)[ \t]*"
+        rf"(?:\n\s*{_ARROW}[^\n]+){{2,}}\Z",
         r"\1",
     ),
-    r"\s+(?:do|will|would) you:? \(1\)[^\n]*\Z",
-    r"(?<=[.!?\u2026\"])\s*\[[^\[\]\n]*\d[^\[\]\n]*\]\s*\Z",
-    # [Memory updated: …], {"mood": "happy"}, a paragraph in brackets or of figures
-    rf"(?<![\n:\uff1a])(?:\n\s*{_BEHIND}"
-    r"|\n[ \t]*\n\s*(?:[*_]{0,3}[(\uff08][^\n]*[)\uff09][*_]{0,3}"
-    r"|[^\n|]*\|[^\n]*(?:\n[^\n|]*\|[^\n]*)*))+\s*\Z",
     (
-        r"(?<=[.!?\u2026\"])\s*[\[{(]((?-i:[a-z]){2,20}(?:s|ing)\b[^\[\](){}\n]{0,40})[\]})]\s*\Z",
+        rf"(?<=[.!?\u2026\"])\s*[\[{{(]({_SMILES}[^\[\](){{}}\n]{{0,40}})[\]}})]\s*\Z",
         r" *\1*",
     ),
     # (Thinking: …), [Internal monologue: …]
@@ -950,7 +922,7 @@ _ROUND = replacements(
     r",?[ \t]?\{\{\w{1,20}\}\}",
     # say Well met.  /me bows.  :bows
     (r"\A\s*(?:/(?:me|em|emote|pose)|(?-i:emote|pose))\s+([^\n.!?]{2,120})[.\n]?", r"*\1* "),
-    (r"\A\s*(\*[^*\n]+\*\s*)?(?:/|(?-i:say))(?:(?<=/)say)?[ :]+(?=(?-i:[\"\u201cA-Z]))", r"\1"),
+    (r"\A\s*(\*[^*\n]+\*\s*)?/?(?-i:say)[ :]+(?=(?-i:[\"\u201cA-Z]))", r"\1"),
     (r"\A\s*:((?-i:[a-z])[^\n]{2,120})$", r"*\1*"),
 )
 _SPOKEN_KEYS = (
@@ -966,16 +938,21 @@ def _undressed(text: str) -> str:
     body = _unfenced(text)
     if re.match(r"\{\s*\"|\[\s*\{", body):
         text = _spoken(_loaded(body)) or text
-    for pattern, instead in _ROUND if len(text) < DRESSED_CHARS else ():
+    if len(text) >= DRESSED_CHARS:
+        return text
+    # Long runs of blanks would cost each rule the square of their length.
+    text = re.sub(r"\n\s*\n", "\n\n", re.sub(r"[^\S\n]{9,}", " ", text))
+    for pattern, instead in _ROUND:
         text = pattern.sub(instead, text)
     return text
 
 
-def _spoken(value: object) -> str:
+def _spoken(value: object, depth: int = MOST_DEPTH) -> str:
     """What a value of JSON says, as an object of a model's own, an API's body or its parts."""
-    if isinstance(value, list):
-        return "".join(map(_spoken, value))
-    if not isinstance(value, dict) or value.get("type") in ("thinking", "reasoning"):
+    if isinstance(value, list) and depth:
+        return "".join(_spoken(each, depth - 1) for each in value)
+    if not isinstance(value, dict) or value.get("type") in ("thinking", "reasoning") or not depth:
         return ""
     texts = (value[key] for key in _SPOKEN_KEYS if isinstance(value.get(key), str))
-    return next(filter(None, itertools.chain(texts, map(_spoken, value.values()))), "")
+    inner = (_spoken(each, depth - 1) for each in value.values())
+    return next(filter(None, itertools.chain(texts, inner)), "")

@@ -120,11 +120,7 @@ def without_prompt(text: str, around: Around) -> str:
 
 
 # Who speaks in the talks that models learned from.
-_ROLES = (
-    *("User", "Human", "Player", "System", "You", "{{user}}"),
-    *("Guest", "Customer", "Patron", "Stranger", "Visitor", "Traveler", "Traveller"),
-    *("DM", "GM", "Narrator", "User input"),
-)
+_ROLES = ("User", "Human", "Player", "System", "You", "{{user}}", "DM", "GM", "Narrator")
 
 
 def without_others(text: str, around: Around) -> str:
@@ -134,18 +130,19 @@ def without_others(text: str, around: Around) -> str:
     """
     here, roles = ("|".join(map(re.escape, each)) or "(?!)" for each in (around.others, _ROLES))
     here, anybody = f"(?i:{here})", f"(?i:{here}|{roles})"
-    verbs = "says?|asks?|answers?|repl(?:ies|y)|whispers?(?: to you)?|poses|pages(?: you)?"
+    verbs = "says|asks|answers|replies|whispers(?: to you)?|poses|pages(?: you)?"
     first = "|".join(map(re.escape, sorted(table_of(text).words("first_person")))) or "(?!)"
     theirs = regex.compile(
         rf"\A(?:{here})(?: (?:{verbs}))?(?:[:：](?=[\s「『])|：)|\A(?:{anybody}): [\"\u201c]"
-        rf"|\n[<\[(](?:{anybody})[>\])]|\n[\"\u201c][^\n\"\u201d]+[\"\u201d] (?:{here}) (?:{verbs})"
+        rf"|\n[<\[](?:{anybody})[>\]]|\n[\"\u201c][^\n\"\u201d]+[\"\u201d] (?:{here}) (?:{verbs})"
         rf"|\n(?:{anybody})(?P<says>| (?:{verbs}),?)[:：]?(?<=[:：,])"
         r"(?:(?=[\s「『\p{Lu}])|(?<=：))"
         # in any language: `Bram sagt: „…“`
         rf"|\n(?:{here})(?: \p{{Ll}}+){{1,2}}[:：] ?(?=[„«「『\u201c\"])"
         # `Bram (hungry): I'll have some.`, `Bram - "Some."`, `Bram nods. "Some," he says.`
         rf"|\n(?:{here}) ?(?:\([^()\n]{{1,40}}\):|[-–—] ?(?=[\"\u201c]))"
-        rf"|\n(?:{here}) \p{{Ll}}+s\b[^\n\"\u201c]{{0,99}}[\"\u201c][^\n\"\u201d]*[.,!?…][\"\u201d]"
+        rf"|\n(?:{here}) \p{{Ll}}+s\b[^\n\"\u201c]{{0,99}}[.!?] "
+        r"[\"\u201c][^\n\"\u201d]*[.,!?…][\"\u201d]"
         rf"|(?<=[{_ENDS}])\s?(?:{here})(?: (?:{verbs})|\p{{Lo}}{{1,3}})?"
         r"[:：]\s?(?=[„«「『\u201c\"])"
         # `Bob: I want an ale.`; others than he say no `I` behind his name
@@ -173,15 +170,12 @@ _ASIDES = re.compile(
     r"|(?<!:\n)^[ >]{0,9}(?:1\)|\[?A[\])])[^\n]+\n[ >]{0,9}(?:2\)|\[?B[\])])"
     r"|\b(?:ChatGPT|OpenAI|Anthropic|Alibaba Cloud|Mistral AI|Google DeepMind)\b"
     r"|\u901a\u4e49\u5343\u95ee|\u963f\u91cc\u4e91"
-    r"|\b(?i:als|som|ca|mint|\u03c9\u03c2|ako|jako|kot|\u044f\u043a|l\u00e0"
-    r"|sebagai) [^.!?,\n]{0,40}?"
-    r"(?:\bAI\b|\u043c\u043e\u0432\u043d\u0430 \u043c\u043e\u0434\u0435\u043b\u044c"
-    r"|\u0448\u0442\u0443\u0447\u043d\w+ \u0456\u043d\u0442\u0435\u043b\u0435\u043a\u0442)"
+    r"|\b(?i:als|som|ca|mint|\u03c9\u03c2|ako|jako|kot|l\u00e0|sebagai)(?: \w{1,5})? AI\b"
+    r"|(?i:\b\u044f\u043a (?:\u043c\u043e\u0432\u043d\u0430 \u043c\u043e\u0434\u0435\u043b\u044c"
+    r"|\u0448\u0442\u0443\u0447\u043d\w+ \u0456\u043d\u0442\u0435\u043b\u0435\u043a\u0442))"
     # a refusal of a request
-    r"|(?i:\bkann|ne peux|no puedo|non posso|n\u00e3o posso|\u043d\u0435 \u043c\u043e\u0433\u0443"
-    r"|\u65e0\u6cd5)[^.!?\n]{0,30}"
-    r"(?:\bAnfrage\b|(?:cette|ta|votre) demande\b|solicitud|richiesta|solicita\u00e7"
-    r"|\u0437\u0430\u043f\u0440\u043e\u0441|\u8bf7\u6c42)",
+    r"|\bkann (?:diese|Ihre|deine) Anfrage nicht (?:erf\u00fcllen|beantworten|bearbeiten)"
+    r"|\u65e0\u6cd5(?:\u6ee1\u8db3|\u5904\u7406|\u56de\u7b54)[\u8be5\u6b64]\u8bf7\u6c42",
     re.MULTILINE,
 )
 

@@ -44,7 +44,7 @@ def clean_reply(text: str, names: Iterable[str] = ()) -> str:
     body = _CONTROL.sub("", _ANSI.sub("", body).replace("\t", " "))
     if called := "|".join(map(re.escape, filter(None, own))):  # Aria (smiling): …
         aside = r"\([^()\n]{1,40}\)"
-        label = rf"\A\W*(?:{called})\s*(?:{aside}\s*:|\n\s*(?:{aside}\s*\n)?)\s*"
+        label = rf"\A\W*(?:{called})\s*(?:{aside}\s*:|\n\s*{aside}\s*\n)\s*"
         body = re.sub(label, "", body, flags=re.I)
     plain = strip_quotes(without_speaker(strip_markup(body), own))
     return _OPEN_END.sub(".", unaddressed(plain, own))
@@ -173,9 +173,8 @@ _SAID = re.compile(
 )
 # What one does who tells of oneself and quotes what one says: `I nod. "Well met."`
 _I_DO = re.compile(
-    r"I (?:(?:say|answer|reply|ask|add)[,:]?(?=\s*[\"\u201c„«])|(?:smile|nod|grin|look|lean|laugh"
-    r"|sigh|shrug"
-    r"|chuckle|wink|bow|wave|pour|turn|wipe|set|place|lift|raise|glance|gesture|pause)\b)"
+    r"I (?:(?:say|answer|reply|ask|add),|(?:smile|nod|grin|look|lean|laugh|sigh|shrug|chuckle|wink"
+    r"|bow|wave|pour|turn|wipe|lift|raise|glance|gesture|pause)\b(?! .*\bsays\b)[^.,:;!?]{0,60}\.)"
 )
 # A sentence that is said ends before the closing mark; a word that is quoted does not.
 _SENTENCE_ENDS = ".!?,\u2026\u2014-"
@@ -188,7 +187,7 @@ _THEIR_DEED = re.compile(
     r"(?!is\b|was\b|has\b|does\b|says\b)[a-z]{2,}s [^*]+\*{1,3}\Z"
 )
 # What is to be seen, as `*The fire crackles.*` on a line of its own beside what is said.
-_SCENE = re.compile(r"(?:The|An?|Outside|Behind|Around) \w[^!?]+\.\Z")
+_SCENE = re.compile(r"(?:The|An?|Outside|Behind|Around) (?:[a-z]+ ){1,4}?[a-z]+s\b[^!?]*\.\Z")
 _POSE_CHARS = 400
 
 
@@ -207,7 +206,8 @@ def told_apart(text: str, names: Iterable[str]) -> tuple[str, str]:
         who = theirs["who"].lower() if theirs and is_line else ""
         if who and not any(who.startswith(name) or name.startswith(who) for name in own):
             return ""  # what somebody else does is theirs to tell
-        if is_line and before + after and _SCENE.match(found["inner"]):
+        is_seen = bool(_SCENE.match(found["inner"])) and not before.rstrip().endswith(":")
+        if is_line and before + after and is_seen:
             return ""
         if not _is_deed(found["inner"], before, after, own):
             return found[0]
@@ -261,7 +261,8 @@ def _beside_quotes(text: str, own: tuple[str, ...], is_told: bool) -> tuple[str,
     ):
         first = own[0]  # `"Aye," says Aria`
     tellers = own if beside[0] else (*own, *_PRONOUNS, *_THEIRS[:3])
-    is_novel = is_said and (first in tellers or bool(_I_DO.match(text)))
+    is_own = bool(beside[0]) and all(map(_I_DO.fullmatch, filter(None, beside)))
+    is_novel = is_said and (first in tellers or is_own)
     if not is_novel and not (is_told and is_said and not beside[0]):
         return text, []
     speech = " ".join(filter(None, said))

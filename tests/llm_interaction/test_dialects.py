@@ -9,7 +9,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.llm_interaction.dialects import MOST_CALLS, folded, read, repaired
+from evennia_ai.llm_interaction.dialects import DRESSED_CHARS, MOST_CALLS, folded, read, repaired
 from tests.growth import assert_not_square
 from tests.strategies import FEW
 
@@ -122,7 +122,6 @@ SPOKEN = {
     "thought as a list": f"Thinking Process:\n\n1. **Analyze:** {THOUGHT}\n2. Answer.\n\n{S}",
     "ReAct, question": f"Question: And the ale?\nThought: {THOUGHT}\nFinal Answer: {S}",
     "Vicuna, next turn": f"{S} USER: And?",
-    "next question": f"A: {S}\n\nQ: And the bread?\nA: Old.",
     "body of an API": json.dumps({"choices": [{"message": {"content": S}}]}),
     "object, torn": json.dumps({"thought": THOUGHT, "response": S})[:-1],
 }
@@ -249,7 +248,6 @@ CALLED = {
     "bold": f"**say**: {J}",
     "attribute": '<say text="' + S.replace('"', "'") + '"/>',
     "text protocol": f"TOOL say {J}",
-    "text protocol, item": f"- TOOL say {J}",
     "MiniMax 3": f']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="say">]<]minimax[>[<text>{S}'
     "]<]minimax[>[</text>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
     "Kimi 3": '<|open|>tools<|sep|><|open|>call tool="say" index="1"<|sep|><|open|>argument key="text" '
@@ -310,6 +308,13 @@ PROSE = (
     "The user of the axe said we should hide. Come in!",
     "Let me think about how the road goes. North, then east.",
     "Keep in character, my mother said. Ha!",
+    # what a player typed, and records of people
+    'You wrote this, Bram:\n> TOOL give {"thing": "lamp", "to": "Bram"}\nI will not do that.',
+    "You wrote this, Bram:\n> TOOL say: hello\nI will not do that.",
+    "You told me this:\n> Action: say\n> Input: lamp\nNo.",
+    "The boy's papers.\nName: Look\nAge: 12",
+    "<internal> affairs are not mine.",
+    "The <planned> road was never built.",
 )
 MARKS = sorted(
     {
@@ -413,6 +418,7 @@ class TestRead(unittest.TestCase):
             ("*noop*", (("noop", "{}"),)),
             ("[No reply needed.]", (("noop", "{}"),)),
             ("say({[]: 1})", ()),
+            ("Tool: say\nUse: nails", ()),
             ("TOOL give: lamp", (("give", "lamp"),)),
             ("Action: look\nAction Input:", (("look", "{}"),)),
             ("<function=say>lamp</function>", SAY_LAMP),
@@ -456,13 +462,17 @@ class TestRead(unittest.TestCase):
         quoted = f'He wrote "<think>" and {CALLED["Hermes"]}.'
         for before in ("", f"<think>{THOUGHT}</think>\n", f"{THOUGHT}\n</think>\n"):
             self.assertEqual(read(before + typed, reported=True).text, typed)
-        self.assertEqual(read(quoted, reported=True).text, quoted)
+        listed = "- Bram typed this:\n- TOOL say: hello\n- He left."
+        for told in (quoted, listed):
+            answer = read(told, reported=True)
+            self.assertEqual((answer.text, answer.calls), (told, ()))
         call = read(CALLED["Hermes"], reported=True)
         self.assertEqual((call.text, len(call.calls)), ("", 1))
 
     def test_runaway(self):
         """Of very many calls the first are made; a very long text takes no long time."""
         self.assertEqual(len(read(CALLED["Hermes"] * 99, TOOLS).calls), MOST_CALLS)
+        self.assertEqual(read('[{"a":' * 600 + "1" + "}]" * 600, TOOLS).calls, ())
         nested = '<tool_call>{"name": "say", "arguments": ' + '{"text": ' * 400
         self.assertEqual(read(nested, TOOLS).calls, ())
         marks = ("<think>", "</think>", "<tool_call>", "<|im_start|>", "<say>", "<escape>")
@@ -473,6 +483,12 @@ class TestRead(unittest.TestCase):
                     lambda size, before=before, piece=piece: before + piece * size,
                     20_000,
                 )
+        for piece in ("\n", " \n", "\n\n", "\n(a)\n\n", "a\n", *" \u3000-<[(*>|\"'#"):
+            assert_not_square(
+                lambda text: read(text, TOOLS),
+                lambda size, piece=piece: "x" + (piece * size)[:size] + "x",
+                DRESSED_CHARS - 8,
+            )
 
     @FEW
     @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
@@ -502,9 +518,9 @@ class TestRead(unittest.TestCase):
         """No text raises; one without marks stays, but for blanks around it."""
         answer = read(text, TOOLS)
         if not re.search(
-            r"[<>\[\]{}()|`\u25c1\u25b7\u2581\uff5c#]|TOOL|analysis|Action|(?i:^null)", text
+            r"[<>\[\]{}()|`\\\u25c1\u25b7\u2581\uff5c#]|TOOL|analysis|Action|(?i:^null)", text
         ):
-            self.assertEqual(answer.text, text.strip())
+            self.assertEqual(answer.text.split(), text.split())
 
 
 class TestRepaired(unittest.TestCase):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
-from evennia_ai.llm_interaction.reply import clean_reply, told_apart
+from evennia_ai.llm_interaction.reply import clean_reply, strip_markup, told_apart
 
 PERSONA = (
     "You are Aria, keeper of The Gilded Lantern, a tavern on Chandler Street. You are warm, dry "
@@ -291,6 +291,46 @@ SOUND = (
     "Je ne peux pas r\u00e9pondre, demande \u00e0 Bram.",
     "Let me know if he comes.",
     "Go north. [It is marked on the map.] Then east.",
+    "We serve three things tonight, Bram.\n\n1. Mutton stew, two coppers\n2. Trout",
+    "To brew it, do this.\n1. Boil water.\n2. Add malt.",
+    "Wir haben heute dies.\n- Brot\n- Bier",
+    "I have ale, mead and cider. What will it be?\n\n- Ale 2c\n- Mead 3c",
+    "The boy's papers.\nName: Look\nAge: 12",
+    "The register says:\nName: Pose\nTrade: painter\nAge: 30",
+    "Je ne peux pas refuser cette demande, mon ami.",
+    "Ich kann Ihre Anfrage an den Grafen weitergeben.",
+    "No puedo llevar tu solicitud al alcalde hoy.",
+    "Non posso portare la tua richiesta al duca.",
+    "Не могу передать твой запрос князю.",
+    "我无法答应你的请求，客人。",
+    "Als Kind habe ich in AI gelebt.",
+    'My mother would say: "Eat your greens."',
+    'There could be only one response: "No."',
+    'Cora might say: "Never." Then she\'d laugh.',
+    "There are two roads.\nOption two: the ford.\nIt is wet.",
+    'Either you pay, or you go.\nOr "you work", as my mother says.',
+    "Pay me now.\nOr\nleave.",
+    '1. "Pay."\n2. "Leave."',
+    "Time: it flies!\n\nMore ale?",
+    "Riddle me this.\nQ: What has keys?\nA: A piano.",
+    "The sign on the door says it plainly.\n[NO DOGS]",
+    "The old ford is dangerous.\n\n(Three drowned there last year.)",
+    "We have them all.\n\nAle | 2 coppers\nMead | 3 coppers",
+    "Here's your change.\n-3 coppers",
+    "He left. [He took 3 coins]",
+    "I teach tongues.\nGerman: Wasser.\nFrench: eau.",
+    "He is a fool.\nLet me know if he pays.",
+    "2 (= two) coppers.",
+    'I set one rule: "No knives." Break it and you leave.',
+    'I look at the sky and it says "Rain." Trust me.',
+    'I wave at him. He shouted, "Help!" I ran to the mill and fetched Bram, who had a rope.',
+    "Two books I own.\n*The Art of War.*\n*A Tale of Two Cities.*",
+    'There is an old boat.\nBram owns a boat called "Heron," and Cora has another.',
+    "Two sorts of folk come here.\nTraveller: Pays well.\nPatron: Pays late.",
+    "The dwarf (Hrp) is here.",
+    "<internal> affairs are not mine.",
+    "The <planned> road was never built.",
+    'He asked me once. Will you say, "Aye"?',
 )
 # What models put round their words: `S` is all that is said of each.
 SAID = (
@@ -404,41 +444,24 @@ SAID = (
     "%\n\n(To be continued...)",
     "%\n\n[End Scene]",
     "%\n\n*fade to black*",
-    "%\n\n[You receive: 1x Bowl of Stew]",
     "%\n\n[Next actions: eat | leave | ask]",
     "%\n\nThis reply stays true to Aria's character.",
-    "%\n\nI kept the response short.",
-    "%\n\nI hope this helps! Let me know if you need anything else.",
-    "% (= Der Eintopf ist hei\u00df.)",
-    "%\n\n[DE] Der Eintopf ist hei\u00df.",
     "%\n<div class='status'>HP: 20</div>",
-    "%\n\n\u2764\ufe0f 85/100 | \U0001f37a 3",
     "%\n\n| Stat | Value |\n|---|---|\n| Mood | warm |",
     "%\n\nRelationship: Friendly (+5)",
     "%\n\n(Affection +1)",
     "%\n\n\U0001f4ad *He looks hungry.*",
-    "%\n\nAria's thoughts: He looks hungry.",
     "%\n\nQuest updated: Find the tin soldier",
     # leads, and replies to choose from
     "As requested, here is a short reply from Aria:\n\n%",
     'Certainly! Here\'s how Aria might respond:\n\n"%"',
     'Aria would likely respond with something like: "%"',
-    "Based on the context, Aria's response would be:\n\n%",
-    "Got it! I'm Aria now.\n\n%",
-    "**Location:** The bar\n**Time:** Evening\n\n%",
-    "[The bar | Evening]\n\n%",
     "Narrator: The fire crackles.\n\nAria: %",
     "INT. TAVERN - NIGHT\n\nAria: %",
     "ARIA\n(smiling)\n%",
     'Option 1: "%"\nOption 2: "No stew."',
-    '1. "%"\n2. "No stew."',
-    '"%"\n\nOr:\n\n"No stew."',
     # choices
     "%\n\nWhat will you do?\n> Eat\n> Leave",
-    "%\n\na) Eat\nb) Leave",
-    "%\n\n**1.** Eat\n**2.** Leave",
-    "%\n\n\u2460 Eat\n\u2461 Leave",
-    "%\n\nYou can:\n- Eat\n- Leave",
     '%\n\n**Suggested replies:**\n- "Thanks."\n- "No."',
     "% Do you: (1) eat, or (2) leave?",
     # other people's lines, and what is told of oneself
@@ -446,24 +469,18 @@ SAID = (
     "%\n\nBram (hungry): I'll take one.",
     '%\n\nBram - "I\'ll take one."',
     '%\n\nBram nods and sits down. "Thank you," he says.',
-    "%\n\nGuest: I'll take one.",
     "%\n\nBram:Thanks!",
-    "%\n\n(Bram) Thanks!",
     '%\n\n"Thanks!" Bram says.',
-    '%\n\nYou say, "Thanks!"',
     "%\n\nDM: Roll for initiative.",
     "Speaking as Aria: %",
     "[As Aria] %",
     "% OOC: brb",
     "%\n\n* * *\n\nLater, Bram leaves.",
-    "%\n(French: Le rago\u00fbt est chaud.)",
     "% [Trust +2]",
     "%\n\n// end of turn",
     "%\n\nDo you:\nA) Eat\nB) Leave",
-    "%\n\n(1) Eat (2) Leave",
     '%\n\nBRAM: "Some for me."',
     "Thought: Do I need a tool? No\nAria: %",
-    "[Aria nods.] %",
     "%\n\n*Trust increased by 1*",
     "%\n\nuser: thanks",
     '{"character": "Aria", "line": "%"}',
@@ -471,7 +488,6 @@ SAID = (
     "HP: 20/20 | Mood: warm\n\n%",
     "%\n\n[1] Eat\n[2] Leave",
     "%\n\nType 1 to eat, 2 to leave.",
-    "%\n\nLet me know if you'd like another tone!",
     "% [smiles]",
     "% (smiles)",
     "/say %",
@@ -531,10 +547,11 @@ class TestReplies(unittest.TestCase):
                 self.assertEqual(spoken(text.replace("%", S)), "" if text in NOTHING else S)
 
     def test_what_people_say_passes_whole(self):
-        """From any model that may say so much."""
+        """From any model that may say so much, also to people whose names are words."""
+        in_town = replace(AROUND, others=(*AROUND.others, "Will"))
         for text in SOUND:
             with self.subTest(text):
-                self.assertEqual(spoken(text), text)
+                self.assertEqual(spoken(text, in_town), strip_markup(text))
 
     def test_what_was_broken_off(self):
         """In mid-word: the whole sentences before, else all but the torn word."""
