@@ -14,7 +14,6 @@ from evennia_ai.language.words import content_words, words
 from evennia_ai.llm_interaction.offline import transcript
 from evennia_ai.llm_interaction.offline.acts import SHORT
 from evennia_ai.llm_interaction.offline.prose import (
-    holds_word,
     is_nonsense,
     is_question,
     line_for,
@@ -73,10 +72,7 @@ def _distinct(lines: Iterable[Line]) -> dict[Line, float]:
             continue
         behind, reply = (told[order + 1 :] or [(line, text)])[0]
         is_open = is_question(text) and (behind.who in ("", line.who) or is_question(reply))
-        # What the assistant says not of itself it saw, and may see again, or others told.
-        is_own = holds_word(text, table_of(text), "first_person")
-        is_seen = line.verb == "assistant" and not is_own
-        density = _LEAST_DENSITY if is_open or is_seen else _density(line, text)
+        density = _LEAST_DENSITY if is_open else _density(line, text)
         if key not in best or best[key][1] < density:
             best[key] = replace(line, text=text, order=order), density
     return dict(best.values())

@@ -291,17 +291,17 @@ class TestEachLanguage(unittest.TestCase):
             self.assertNotIn(greeting.strip("!！"), text)
 
     def test_what_is_no_fact_is_not_extracted(self):
-        """Neither a question that nobody answered, nor what the assistant saw."""
+        """A question that nobody answered is none; what the assistant told may be all there is."""
         text = extract(
             ("Alice", "Aria, what colour is the king's old horse?"),
-            "assistant: Four notices are legible: Rowers needed at the mill.",
+            "assistant: Your bed is the third on the left, for 2 coppers.",
             ("Bob", "My brother Tomas keeps 14 goats in Ford."),
             "assistant: I will keep the red room for Bob until Friday.",
             ("Cora", "I sold the mill to Henrik for 300 crowns last winter."),
             f"tool look: {'a plain room ' * 9}",  # of which room is made
         )
-        self.assertNotRegex(text, "horse|legible|Rowers")
-        for told in ("goats", "red room", "crowns"):
+        self.assertNotIn("horse", text)
+        for told in ("goats", "red room", "crowns", "third on the left"):
             self.assertIn(told, text)
 
     def test_extract_of_one_long_sentence(self):
