@@ -93,14 +93,15 @@ class Guarded(NamedTuple):
 
 def guarded(text: str, around: Around) -> Guarded:
     """A cleaned reply as it may be said; its text is empty if nothing of it is sound."""
-    cuts = []
-    for name, guard in GUARDS.items():
-        kept = guard(text, around)
-        if kept != text:
-            text = kept
-            cuts.append(name)
-        if not text:
-            break
+    cuts, length = dict[str, None](), len(text) + 1
+    while 0 < len(text) < length:  # what one guard leaves may be what another one takes
+        length = len(text)
+        for name, guard in GUARDS.items():
+            kept = guard(text, around)
+            if kept != text:
+                text, cuts[name] = kept, None
+            if not text:
+                break
     return Guarded(text, tuple(cuts))
 
 

@@ -64,6 +64,17 @@ class TestGuards(unittest.TestCase):
         once = guarded("".join(pieces), around).text
         self.assertEqual(guarded(once, around).text, once)
 
+    def test_what_one_guard_leaves(self):
+        """It is sound to all of them, or the reply would be found unfit only when it is said."""
+        long = "Smoke browned beams above worn oak tables, copper pots, brass lanterns, torn maps, "
+        long += "dusty bottles, antlers, nets, candles, barrels, stools and one cracked mirror."
+        other = "Its miller keeps brown goats, white geese and an old mule that bites strangers."
+        around = Around(told=(f"{long} {other}",), own="Aria")
+        for text in (f"{long} {other}", f"Well. {long} {other} So it is."):
+            once = guarded(text, around)
+            self.assertTrue(once.cuts)
+            self.assertEqual(guarded(once.text, around), (once.text, ()))
+
     def test_labels_of_its_own(self):
         """A small model's bracketed labels; others may mean what they write."""
         rows = "The Lantern\nExits: door, stairs"
