@@ -26,7 +26,6 @@ from evennia_ai.history.messages import new_id
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.dialects import read
-from evennia_ai.llm_interaction.profiles import is_small_name
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import Window
@@ -66,7 +65,7 @@ class ScriptedModel:
             exception to fail with.
         default: What answers when they are used up, or a function from the request to it.
         window: The model's context window in tokens, None if unknown.
-        carries: Whether its template shows it tools; None if unknown.
+        calls_tools: Whether it is offered tools; None if it was not tried.
 
     Attributes:
         held: Whether answers wait until `release` is called.
@@ -82,12 +81,12 @@ class ScriptedModel:
         answers: Iterable[Answer] = (),
         default: Answer | Callable[[ModelRequest], Answer] = "",
         window: int | None = None,
-        carries: bool | None = None,
+        calls_tools: bool | None = True,
     ):
         self.answers = list(answers)
         self.default = default
         self.requests: list[ModelRequest] = []
-        self._window, self.carries = window, carries
+        self._window, self.calls_tools = window, calls_tools
         self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -124,9 +123,7 @@ class ScriptedModel:
 
     def facts(self, model: str) -> ModelFacts:
         window = Window(self._window, "the script") if self._window else None
-        return ModelFacts(
-            window, self.carries, price=self.price, own=self.own, small=is_small_name(model)
-        )
+        return ModelFacts(window, self.calls_tools, price=self.price, own=self.own)
 
     def forget(self, model: str) -> "Deferred[None]":
         return succeed(None)
@@ -334,7 +331,7 @@ class FakeGame:
             {"id": each, "key": key, "player": True, "assistant": False}
             for key, each in people.items()
         ),
-        "things": ("t1.lamp",),
+        "things": {"t1.lamp": "a lamp"},
         "has_things_for": True,
         "carried": (),
         "audience": PUBLIC,
@@ -365,7 +362,9 @@ class FakeGame:
 
         return answer
 
-    def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+    def speak(
+        self, text: str, audience: str, channel: str, asker: str | None, to: str | None = None
+    ) -> None:
         self.said.append((audience, text))
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:

@@ -71,7 +71,6 @@ class Model:
     profile: Profile = UNKNOWN
     window: KnownWindow = KnownWindow()  # noqa: RUF009 - frozen
     answered_at: float = -math.inf
-    carries_tools: bool | None = None
     next_trial: float = -math.inf
     next_lookup: float = -math.inf
     # The window before an unknown refusal was taken for an overflow.

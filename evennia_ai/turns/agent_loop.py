@@ -2,21 +2,18 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import ModelError, SpendError, StoreError, ToolError, WindowError
+from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
-from evennia_ai.llm_interaction.guards import guarded
-from evennia_ai.llm_interaction.offline.brain import misses
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     asked_once_more,
@@ -24,8 +21,8 @@ from evennia_ai.llm_interaction.prompt import (
     model_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt
-from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, told_apart
-from evennia_ai.llm_interaction.tool_calls import batches, storable_call, tool_call
+from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply
+from evennia_ai.llm_interaction.tool_calls import batches, storable_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
@@ -49,12 +46,6 @@ FITS = 6
 # After so many replies in a row that only write something down, the offline model answers: tiny
 # models go on for ever.
 MOST_NOTES = 3
-# The tool by which a pose is shown.
-_POSE = "emote"
-# In place of a guard's name, where a reply is empty.
-SAYS_NOTHING = "says nothing"
-# Where a model without tools misses what was told and surely answers, or the line's language.
-MISSES = "misses what was asked"
 
 
 @inlineCallbacks
@@ -89,9 +80,8 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
             break
         concluded &= bool(aside or report.spoken or turn.tools.has_acted)
         # The offline model costs nothing, and says what came of it.
-        if ended or answer.is_staged or (concluded and reply.model != OFFLINE_MODEL):
-            is_open = answer.is_staged or not report.spoken
-            if aside and is_open and turn.is_fit(aside, reply.model):
+        if ended or (concluded and reply.model != OFFLINE_MODEL):
+            if aside and not report.spoken and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
             break
         traits, names = script.tools.traits, {call["function"].get("name") for call in calls}
@@ -106,15 +96,9 @@ class _Answer:
     """A reply, read."""
 
     reply: ModelReply
-    text: str  # what it says, cleaned, as far as it is sound
+    text: str  # what it says, cleaned
     calls: Sequence[Mapping[str, Any]]  # its tool calls in the API's form
-    cuts: tuple[str, ...] = ()  # names of the guards that cut it
-    is_staged: bool = False  # whether its one call is the pose that it told beside what it says
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it said something and nothing of it is sound."""
-        return bool(self.cuts) and not self.text and not self.calls
+    fault: str = ""  # why it is no answer
 
 
 class _Turn:
@@ -145,7 +129,7 @@ class _Turn:
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: TokenBudget | None = None  # of the last request that was answered
         self.asked = 0  # requests made
-        self.cuts: tuple[str, ...] = ()  # what guards did
+        self.faults: tuple[str, ...] = ()  # why replies were no answers
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
         self.is_moderated = False  # whether it replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
@@ -227,8 +211,10 @@ class _Turn:
                 raise
         else:
             script.model_answered()
-            if not (answer.is_lost and is_needed and wants_offline):
+            if not (answer.fault and is_needed):
                 return answer
+            if not wants_offline:
+                return replace(answer, text="")
             self._count(answer.reply)
         offline = yield self._offline(prompt)
         return offline
@@ -254,8 +240,8 @@ class _Turn:
     def _asked(self, asked: ModelRequest, may_repeat: bool) -> Steps[_Answer]:
         """A model's answer, in the time that the turn has left.
 
-        One of which nothing is sound is asked for once more, if wanted; not where it took long and
-        the offline model answers as well: people wait.
+        One that is no answer is asked for once more, if wanted, with the fault in one sentence; not
+        where it took long and the offline model answers as well: people wait.
         """
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
@@ -270,18 +256,15 @@ class _Turn:
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
         yield script.breathe()
         answer = self._read(reply)
-        may_miss = script.limits().only_speaks and self.is_needed() and self.wants_offline()
-        if may_miss and answer.text and asked.messages:
-            with suppress(StoreError):  # the reply is there, and paid
-                if (yield script.mind.work(misses, [*asked.messages], answer.text)):
-                    answer = _Answer(reply, "", (), (*answer.cuts, MISSES))
-        if answer.cuts:
-            self.cuts += answer.cuts
-            script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
+        if not answer.fault:
+            return answer
+        self.faults += (answer.fault,)
+        script.audit("fault", model=reply.model, why=answer.fault)
         is_slow = self.wants_offline() and reply.seconds > slow_s
-        if answer.is_lost and may_repeat and not is_slow and MISSES not in answer.cuts:
+        if may_repeat and not is_slow:
             self._count(answer.reply)
-            answer = yield self._asked(asked_once_more(again), may_repeat=False)
+            once_more = asked_once_more(again, answer.fault)
+            answer = yield self._asked(once_more, may_repeat=False)
         return answer
 
     def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
@@ -295,32 +278,16 @@ class _Turn:
         self.script.spent(reply, self.request.context, budget)
 
     def _read(self, reply: ModelReply) -> _Answer:
-        """What a reply says and calls."""
+        """What a reply says and calls, and why it is no answer, if so."""
         content = reply.content or ""
-        calls: Sequence[Mapping[str, Any]] = reply.tool_calls
-        names, pose, offered = [self.character.key], "", self.script.tools.offered()
-        is_long = len(content) > CLEANED_CHARS
-        is_guarded = reply.model != OFFLINE_MODEL
-        if is_guarded and not is_long:
-            content, pose = told_apart(content, names)
-        text = clean_reply(content, names)
-        cuts: tuple[str, ...] = ()
-        if is_guarded:
-            is_cut_off = reply.finish_reason == "length"
-            text, cuts = guarded(text, self.tools.around(is_cut_off))
-            if self.script.limits().is_small:  # it invents tools, and has no way to choose silence
-                has_tools = not self.script.limits().only_speaks
-                known = {tool.name for tool in offered if has_tools and not tool.ends_turn}
-                calls = tuple(each for each in calls if each["function"]["name"] in known)
-                cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
-        if is_long and not cuts:
-            text = content  # stored as it came; what is spoken of it is cleaned and cut
-        may_pose = _POSE in {tool.name for tool in offered}
-        if pose and not calls and may_pose and _POSE not in self.tools.withdrawn:
-            said = json.dumps({"text": pose}, ensure_ascii=False)
-            posed = tool_call(new_id("call_"), _POSE, said)
-            return _Answer(reply, text, [posed], cuts, is_staged=True)
-        return _Answer(reply, text, calls, cuts)
+        text = clean_reply(content, [self.character.key])
+        # The offline model may repeat itself; nothing is silence where nobody waits.
+        is_silent = not text and (bool(reply.tool_calls) or not self.is_needed())
+        is_free = reply.model == OFFLINE_MODEL or is_silent
+        why = "" if is_free else self.tools.fault(text)
+        if len(content) > CLEANED_CHARS:
+            text = content  # stored as it came; what is spoken of it is cut
+        return _Answer(reply, text, reply.tool_calls, why)
 
     def permitted(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """The calls that may be made; of a turn that nobody asked for those that speak or pose."""
@@ -436,7 +403,7 @@ class _Turn:
                 completion_tokens=report.completion_tokens,
                 cost=report.cost,
                 cached_tokens=report.cached_tokens,
-                cuts=tuple(dict.fromkeys(self.cuts)),
+                cuts=tuple(dict.fromkeys(self.faults)),
                 moderated=self.is_moderated,
             )
             metadata[TRACE] = trace.to_text()
