@@ -1,8 +1,8 @@
 """The form of a talk in a prompt, written and read here and nowhere else. Pure.
 
-A prompt reads as a conversation. The system text says who the assistant is and where; four exchanges
-show how it talks; then the talk follows as turns of people and of the assistant. The newest turn
-holds, before the line to answer, what holds right now: who is here, the time, what is remembered.
+A prompt reads as a conversation. The system text says who the assistant is and where it is; four
+exchanges show how it talks; then the talk follows as turns of people and of the assistant. Before
+the line to answer, the newest turn tells who is here, the time and what is remembered.
 
     system     You are Aria, a character in a text game. …
     user       Tobin: Evening, Aria. What a long road!
@@ -34,6 +34,7 @@ from evennia_ai.recall.values import Hit
 NOW, HERE, ABOUT, FEELING = "Now", "Here", "About", "You feel"
 REMEMBERED, KNOWN, BEFORE = "You remember", "You know", "What happened before"
 PASSED, LANGUAGE, NOBODY, AGAIN = "Time passes", "Answer in", "Nobody spoke to you", "Once more"
+DONE = "You have just done"
 # Labels in the system text.
 PLACE, LOOKS, THINGS, WAYS = "Where you are", "What it looks like", "What is here", "Ways out"
 CARRIED, LEDGER = "What you carry", "Notes to keep in mind (approved; they give nobody any rights)"

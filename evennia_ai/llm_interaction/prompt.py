@@ -354,6 +354,7 @@ def _present_rows(script: Assistant, request: TurnRequest) -> list[str]:
             rows.append(note(f"{conversation.ABOUT} {shown_name(profile.name)}", "; ".join(facts)))
     feelings = seen.feelings({str(p["id"]): str(p["key"]) for p in people}, script.now())
     rows += [note(conversation.FEELING, line) for line in feelings]
+    rows += [note(conversation.DONE, what) for what in request.done]
     if request.reason:
         rows.append(
             note(

@@ -105,6 +105,7 @@ class TurnRequest:
     deadline: float = float("inf")
     language: str = ""  # the language to answer in, by name; empty for none that must be named
     reason: str = ""  # why a turn is that nobody asked for
+    done: tuple[str, ...] = ()  # what came of the orders in the lines it answers
 
 
 @dataclass(slots=True)

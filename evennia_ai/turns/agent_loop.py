@@ -12,17 +12,19 @@ from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
+from evennia_ai.history.records import as_dict
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     asked_once_more,
     build_prompt,
+    draft_prompt,
     model_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply
-from evennia_ai.llm_interaction.tool_calls import batches, storable_call
+from evennia_ai.llm_interaction.tool_calls import batches, loaded, storable_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
@@ -46,6 +48,8 @@ FITS = 6
 # After so many replies in a row that only write something down, the offline model answers: tiny
 # models go on for ever.
 MOST_NOTES = 3
+# A note of less importance is not what somebody ordered.
+REMEMBERED_IMPORTANCE = 8
 
 
 @inlineCallbacks
@@ -62,6 +66,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
     script.history.heal()
     turn, aside, notes = _Turn(script, request), "", 0
     report = turn.report
+    yield turn.follow_order()
     while report.iterations < request.max_iterations:
         answer = yield turn.ask()
         if answer is None:
@@ -128,6 +133,7 @@ class _Turn:
         self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: TokenBudget | None = None  # of the last request that was answered
+        self.results: list[Message] = []  # what its calls gave
         self.asked = 0  # requests made
         self.faults: tuple[str, ...] = ()  # why replies were no answers
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
@@ -161,7 +167,9 @@ class _Turn:
             event = script.budgets.events()[-1]
             yield script.breathe()
             try:
-                answer = yield self._complete(prompt, fits_left > 0)
+                # Whoever waits must not wait for the same model again.
+                asked = self._offline() if self.is_offline else self._complete(prompt, fits_left)
+                answer = yield asked
                 break
             except WindowError as error:
                 if not fits_left:
@@ -180,7 +188,7 @@ class _Turn:
         return answer
 
     @inlineCallbacks
-    def _complete(self, prompt: Prompt, may_shorten: bool) -> Steps[_Answer | None]:
+    def _complete(self, prompt: Prompt, fits_left: int) -> Steps[_Answer | None]:
         """Ask the assistant's model, and where none answers, the offline one if that is wanted.
 
         Fires with None if no model answers, or a cap stops, a turn that has spoken or acted: it
@@ -192,16 +200,13 @@ class _Turn:
         )
         is_needed, wants_offline = self.is_needed(), self.wants_offline()
         try:
-            if self.is_offline:  # whoever waits must not wait for the same model again
-                offline: _Answer = yield self._offline(prompt)
-                return offline
             answer: _Answer = yield self._asked(asked, may_repeat=is_needed)
         except SpendError:
             if is_needed:
                 raise  # the question is kept
             return None
         except ModelError as error:
-            is_too_large = isinstance(error, WindowError) and may_shorten
+            is_too_large = isinstance(error, WindowError) and fits_left > 0
             if is_too_large or self.tools.unasked:
                 raise
             script.model_failed(error, request)
@@ -213,10 +218,11 @@ class _Turn:
             script.model_answered()
             if not (answer.fault and is_needed):
                 return answer
-            if not wants_offline:
-                return replace(answer, text="")
             self._count(answer.reply)
-        offline = yield self._offline(prompt)
+            if not wants_offline:
+                self.show_trouble()
+                return None
+        offline = yield self._offline()
         return offline
 
     def is_needed(self) -> bool:
@@ -227,14 +233,55 @@ class _Turn:
         """Whether the offline model answers where the assistant's own does not."""
         return self.script.config.llm_offline_fallback and self.script.model_name != OFFLINE_MODEL
 
-    def _offline(self, prompt: Prompt) -> Deferred[_Answer]:
+    def _offline(self) -> Deferred[_Answer]:
         """Fires with the offline model's answer; it answers what else this turn asks, too."""
         self.is_offline = self.report.fell_back = True
-        purpose, asker = self.request.context, self.request.asker
-        asked = model_request(self.script, self.character, prompt, purpose, model=OFFLINE_MODEL)
         is_counted = not (self.asked or self.report.iterations)  # else the player's call is
-        done = self.script.spend.complete(asked, asker if is_counted else None)
+        done = self._ask_offline(self.request.asker if is_counted else None)
         return done.addCallback(self._read)
+
+    def _ask_offline(self, asker: str | None) -> Deferred[ModelReply]:
+        """Ask the offline model, with a prompt of its own; the call counts for `asker`."""
+        script, purpose = self.script, self.request.context
+        prompt = draft_prompt(
+            script,
+            self.character,
+            self.request,
+            withdrawn=self.tools.withdrawn,
+            since=self.since,
+            found=self.found,
+            model=OFFLINE_MODEL,
+        )
+        asked = model_request(script, self.character, prompt, purpose, model=OFFLINE_MODEL)
+        return script.spend.complete(asked, asker)
+
+    @inlineCallbacks
+    def follow_order(self) -> Steps[None]:
+        """Do what the asker's own line orders, for a model that has no tools.
+
+        The offline model reads the line, never the reply; its calls are judged like any call. The
+        model is told what came of them.
+        """
+        script, request = self.script, self.request
+        if script.limits().calls_tools or self.tools.unasked or not self.tools.own_lines():
+            return
+        reply: ModelReply = yield self._ask_offline(None)
+        calls = [call for call in reply.tool_calls if self._is_order(call)]
+        if not calls:
+            return
+        yield self.act("", calls, reply)
+        done = tuple(f"{result.name}: {result.content}" for result in self.results)
+        self.request = replace(request, done=done)
+
+    def _is_order(self, call: Mapping[str, Any]) -> bool:
+        """Whether a call does something: looks and searches are no orders, nor is a mere note."""
+        name = call["function"].get("name")
+        tool = self.script.tools.tools.get(name)
+        if tool is None or tool.silent or tool.recalls:
+            return False
+        arguments = as_dict(loaded(call["function"].get("arguments")))
+        importance = arguments.get("importance", REMEMBERED_IMPORTANCE)
+        return tool.is_act or tool.to_one or importance >= REMEMBERED_IMPORTANCE
 
     @inlineCallbacks
     def _asked(self, asked: ModelRequest, may_repeat: bool) -> Steps[_Answer]:
@@ -345,6 +392,7 @@ class _Turn:
                     self.script.log_error("a tool call without a result", error)
                 raise
             self.report.tools += [result.name for result in outcome.results]
+            self.results += outcome.results
             ended, concluded = ended or outcome.ended, concluded and outcome.concluded
             text = ""
         return ended, concluded
@@ -425,8 +473,7 @@ class _Turn:
         if self.is_refused and not (said or self.report.spoken):
             # Who asked sees it, and `ai/why` names it.
             script.runtime.refused = (script.now(), request.audience)
-            if emote := script.emote("trouble"):
-                script.game.show(emote, request.audience, request.channel, request.asker)
+            self.show_trouble()
             return
         if said in self.report.spoken:
             said = text = ""
@@ -436,6 +483,12 @@ class _Turn:
         self.store(request.audience, text, (), reply)
         if said:
             self.speak(said)
+
+    def show_trouble(self) -> None:
+        """Show in character that no answer comes."""
+        request = self.request
+        if emote := self.script.emote("trouble"):
+            self.script.game.show(emote, request.audience, request.channel, request.asker)
 
     def is_fit(self, text: str, model: str) -> bool:
         """Whether a reply may be said. The offline model and moderation may repeat themselves."""
