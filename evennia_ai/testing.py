@@ -57,13 +57,19 @@ def call(name: str, **arguments: object) -> list[dict[str, Any]]:
     return [{"id": new_id("call_"), "type": "function", "function": function}]
 
 
+def silence(request: ModelRequest) -> Answer:
+    """What a model answers that chooses to say nothing: a call of `noop` in a talk."""
+    return call("noop") if "noop" in request.called else ""
+
+
 class ScriptedModel:
     """A model whose answers are given beforehand; `requests` keeps every request.
 
     Args:
         answers: One for each call: a text, tool calls (see `call`), a `ModelReply`, or an
             exception to fail with.
-        default: What answers when they are used up, or a function from the request to it.
+        default: What answers when they are used up, or a function from the request to it; by
+            default it chooses silence.
         window: The model's context window in tokens, None if unknown.
         calls_tools: Whether it is offered tools; None if it was not tried.
 
@@ -79,12 +85,12 @@ class ScriptedModel:
     def __init__(
         self,
         answers: Iterable[Answer] = (),
-        default: Answer | Callable[[ModelRequest], Answer] = "",
+        default: Answer | Callable[[ModelRequest], Answer] | None = None,
         window: int | None = None,
         calls_tools: bool | None = True,
     ):
         self.answers = list(answers)
-        self.default = default
+        self.default = silence if default is None else default
         self.requests: list[ModelRequest] = []
         self._window, self.calls_tools = window, calls_tools
         self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []

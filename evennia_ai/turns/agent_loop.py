@@ -222,7 +222,7 @@ class _Turn:
             if not wants_offline:
                 self.show_trouble()
                 return None
-        offline = yield self._offline()
+        offline: _Answer = yield self._offline()
         return offline
 
     def is_needed(self) -> bool:
