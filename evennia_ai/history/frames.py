@@ -33,7 +33,7 @@ NAME_CHARS = 80
 # any script, bars, and characters that nobody sees.
 _NOT_IN_NAMES = re.compile(
     '[\\s"\\[\\]<>(){}*|\\x00-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff'
-    ":\\u02d0\\u2236\\ua789\\ufe13\\ufe55\\uff1a\\uff08\\uff09]+"
+    "\\ud800-\\udfff:\\u02d0\\u2236\\ua789\\ufe13\\ufe55\\uff1a\\uff08\\uff09]+"
 )
 _EDGES_OF_NAMES = re.compile(r"\A[\W_]+")
 # A line break of Evennia's markup, and control characters.
