@@ -93,7 +93,11 @@ class TestFromDict(unittest.TestCase):
         raw = {"role": "user", "content": "hello"}
         adopted = replace(Message.from_dict(raw), id="m1").completed(len, 0.0)
         stamped = {"id": "m1", "created_at": "1970-01-01T00:00:00.000+00:00", "place": 1}
-        counted = {"audience": PUBLIC, "channel": "say", "tokens": len("someone: hello") + OVERHEAD_TOKENS}
+        counted = {
+            "audience": PUBLIC,
+            "channel": "say",
+            "tokens": len("someone: hello") + OVERHEAD_TOKENS,
+        }
         self.assertEqual(adopted.to_dict(), raw | stamped | counted)
         self.assertTrue(adopted.is_complete)
         self.assertFalse(Message("user", "hello", id="m1").is_complete)

@@ -47,7 +47,9 @@ class TestTokenBudget(unittest.TestCase):
 
     def test_of_a_prompt(self):
         """It says its numbers by region; a region that is not there has none."""
-        shown = "System: 200, Tools: 310, Ledger: 120, Examples: 80, Summaries: 400, History: 1500, "
+        shown = (
+            "System: 200, Tools: 310, Ledger: 120, Examples: 80, Summaries: 400, History: 1500, "
+        )
         shown += "Retrieved: 300, Tail: 90, Reserve: 200 (total 3200/4096)"
         self.assertEqual(str(self.event), shown)
         self.assertEqual(TokenBudget.of({"System": 7}, 50).sizes, (7, 0, 0, 0, 0, 0, 0, 0, 0))

@@ -80,7 +80,9 @@ class Counting(FakeAssistant):
 def assistant(config, history, pinned):
     """An assistant with any configuration, history and ledger."""
     options = {**config}
-    model = ScriptedModel(default="They talked.", window=None, calls_tools=options.pop("calls_tools"))
+    model = ScriptedModel(
+        default="They talked.", window=None, calls_tools=options.pop("calls_tools")
+    )
     aria = Counting(model, **options)
     for text in pinned:
         aria.ledger.add(text, Speaker("Bob", "o2.b"), state="approved")
