@@ -260,9 +260,9 @@ class TestFitPromptAlways(unittest.TestCase):
         """The regions hold at least what is shown, told quiet times and frames included."""
         prompt, _, count = made
         shown = [Message.from_dict({**m, "content": m["content"] or ""}) for m in prompt.messages]
-        if count is words:  # the only counter by which a text is as long as its parts
+        if count is len:  # the only counter by which a text is as long as its parts
             texts = sum(count(message.content) for message in shown)
-            calls_of = (json.dumps(m.tool_calls) for m in shown if m.tool_calls)
+            calls_of = (json.dumps(m.tool_calls, ensure_ascii=False) for m in shown if m.tool_calls)
             texts += sum(map(count, calls_of)) + OVERHEAD_TOKENS * len(shown)
             sizes = prompt.budget.regions
             logged = prompt.budget.total - sizes["Reserve"] - sizes["Tools"]
