@@ -38,6 +38,8 @@ _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
 # Room that the tools leave to everything else: the last of those that leave less are not offered.
 _LEAST_BESIDE_TOOLS = 100
 _LEAST_TAIL = 60
+# So many joined lines are counted as messages of their own.
+_UNCOUNTED = 3
 # Tokens around the text of a summary; and the most of the lines to answer, as a share of the room.
 SUMMARY_FRAME_TOKENS, ANSWERED_SHARE = 16, 0.5
 # The window of the history moves in steps of this share of the limit, so that the beginning of a
@@ -275,7 +277,8 @@ def fit_prompt(
     if parts["Examples"]:
         sizes["Examples"] += frames
         units += turns - 1
-    saved = (units - len(shown)) * (OVERHEAD_TOKENS - 1)
+    # A few stay: what begins a reply is counted nowhere, and too small a count shrinks the window.
+    saved = max(0, units - len(shown) - _UNCOUNTED) * (OVERHEAD_TOKENS - 1)
     sizes["History"] = max(0, total_tokens(history) + total_tokens(answered) - saved)
     gone = tuple(message.id for message in left_out if message.id)
     facts = {"left_out": len(gone), "left_until": gone[-1] if gone else ""}
