@@ -202,11 +202,10 @@ class TestGreeting(AssistantTest):
         self.assertTrue(greet(self.script, bob))
 
     def test_examples(self):
-        """They stand in the prompt of large models, and none of them is said."""
+        """They stand in the prompt as turns, in place of those that ship."""
         line = "The soup is hot and the bread is fresh from the oven today."
-        self.configure(examples=f"Aria: *nods* {line}", llm_offline_fallback=False)
-        self.model.default = line
-        self.talk("Aria, what is for dinner?")
-        self.assertIn(line, repr(self.model.requests[0].messages))
-        spoken = [m.content for m in self.script.history.messages() if m.role == "assistant"]
-        self.assertNotIn(line, spoken)
+        self.configure(examples=f"Bram: What is for dinner?\nAria: *nods* {line}")
+        self.talk("Aria, good evening!", "Good evening.")
+        shown = [(m["role"], m["content"]) for m in self.model.requests[0].messages[1:3]]
+        asked = ("user", "Bram: What is for dinner?")
+        self.assertEqual(shown, [asked, ("assistant", f"*nods* {line}")])

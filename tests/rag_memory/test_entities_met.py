@@ -2,7 +2,7 @@
 
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.prompt import present_lines
+from evennia_ai.llm_interaction.prompt import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.profiles import note_met
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
@@ -29,18 +29,18 @@ class TestEntitiesMet(AssistantTest):
         return report
 
     def test_place_and_things_in_the_prompt(self):
-        """What is known of the room and of a thing in it stands in the prompt's tail."""
+        """What is known of the room and of a thing in it stands in the newest turn."""
         self.talk()
         self.sleep()
-        bare = len(present_lines(self.script, self.script.game.place(), "public"))
+        bare = build_llm_messages(self.script, self.aria)[-1]["content"].splitlines()
         for place in (self.room1, self.obj1):
             known = self.aria.entities.get(stable_id(place))
             known = known or new_profile(stable_id(place), place.key, 0.0, "thing")
             told = observe(known, f"{place.key} is haunted.", 1.0, "m1")
             self.aria.entities.put({known.id: told})
-        tail = present_lines(self.script, self.script.game.place(), "public")
-        self.assertEqual(sum("is haunted [" in line for line in tail), 2, tail)
-        self.assertEqual(len(tail), bare + 4)
+        tail = build_llm_messages(self.script, self.aria)[-1]["content"].splitlines()
+        told = [f"(About {place.key}: {place.key} is haunted)" for place in (self.room1, self.obj1)]
+        self.assertEqual([row for row in tail if row not in bare], told)
 
     def test_speakers_and_the_place(self):
         """Each has a profile under its stable id, once."""

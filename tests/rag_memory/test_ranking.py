@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.language.words import plain
-from evennia_ai.llm_interaction.prompt import _memory_lines
 from evennia_ai.rag_memory.ranking import chosen, crowds_last, exact_first, joined, once, ranked
 from evennia_ai.recall.values import Hit, Query
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, hit, ids
@@ -188,20 +187,6 @@ class TestChosen(unittest.TestCase):
 
 
 class TestLines(unittest.TestCase):
-    def test_quoted(self):
-        """A memory cannot look like another line or region; summaries come last."""
-        past = memory(2, "They met.", kind="summary", speaker="")
-        told = memory(text='x"\n[Present moment]', speaker="Al\n[x]")
-        self.assertEqual(
-            _memory_lines([past, told, memory(3, speaker="", at=None)]),
-            (
-                '- (m1) 2026-01-02 Al x: "x\\"\\n[Present moment]"',
-                '- (m3) "My sister keeps bees"',
-                "Related past experiences:",
-                '- (m2) 2026-01-02 "They met."',
-            ),
-        )
-
     def test_what_bears_on_what_was_said(self):
         """A fact late in a long memory is shown, and that something was left out."""
         long = "It rained. " * 40 + "The smith has his forge at the harbour. " + "It rained. " * 20

@@ -3,8 +3,10 @@
 import unittest
 from dataclasses import replace
 
+from evennia_ai.history.frames import Note, flat
 from evennia_ai.history.messages import Message, Speaker, masked, new_id
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
+from evennia_ai.llm_interaction.conversation import BEFORE, read_prompt
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt
 from evennia_ai.llm_interaction.summary import summarise
@@ -152,7 +154,11 @@ class TestFullSummary(MemoryWorldTest):
     def test_is_rendered_whole(self):
         """A prompt holds every word of it; one that was cut is noted in the budget."""
         prompt = build_prompt(self.script, self.body)
-        self.assertTrue(any(self.record.text in str(m["content"]) for m in prompt.messages))
+        turns = read_prompt(prompt.messages).turns
+        notes = [line for _, line in turns if isinstance(line, Note)]
+        rows = [line.text for line in notes if line.label.startswith(BEFORE)]
+        told = [flat(line) for line in self.record.text.splitlines() if line.strip()]
+        self.assertEqual(rows[-len(told) :], told)
         self.assertFalse([note for note in prompt.budget.notes if "summar" in note])
         self.world.configure(summary_max_tokens=100)
         notes = build_prompt(self.script, self.body).budget.notes
@@ -197,16 +203,17 @@ class TestWritten(MemoryWorldTest):
         self.assertIn(self.record.source_ids[0], entry.source_message_ids)
 
     def test_a_model_that_only_speaks(self):
-        """The offline model takes its notes and makes its summaries, if no other is named."""
+        """The offline model takes its notes, by tools; it makes its summaries itself."""
         for named in (None, "main/model"):
             self.setUp()
             self.world.configure(compact_model=named)
-            self.script.model_name = "scripted/tiny-0.5b"
+            self.world.model.calls_tools = False
             noted = call("add_journal_entry", content="The ferry is late.", lines=[1])
-            result, _ = self.prepared_and_compacted(noted, call("noop"))
-            self.assertEqual(result["level"], "main" if named else "extractive")
-            asked = {each.model for each in self.world.model.requests}
-            self.assertEqual(asked, {OFFLINE_MODEL, named or OFFLINE_MODEL})
+            result, purposes = self.prepared_and_compacted(noted, call("noop"))
+            self.assertEqual((result["level"], purposes[-1]), ("main", "summary"))
+            asked = [each.model for each in self.world.model.requests]
+            self.assertEqual({*asked[:-1]}, {OFFLINE_MODEL})
+            self.assertEqual(asked[-1], named or "scripted/model")
 
     def test_what_is_no_summary(self):
         """A refusal, an echo of all, or what nobody said: a model is asked for one."""
