@@ -131,7 +131,9 @@ def draft_prompt(
     """
     name, limits = model or script.model_name, script.limits(model)
     history, older = shown_history(script, request.audience)
-    answered = tuple(m for m in history if m.id in request.source_ids and m.speaker)
+    # Also of somebody in quarantine, whom it answers and whose words it keeps to itself.
+    heard = script.seen(request.audience).by_ids(request.source_ids)
+    answered = tuple(message for message in heard if message.speaker)
     answers = {m.id for m in answered}
     recalls = script.tools.traits.recalls
     shown = [_as_shown(m, found, recalls) for m in history if m.id not in answers]
