@@ -158,7 +158,7 @@ class TestFullSummary(MemoryWorldTest):
         notes = [line for _, line in turns if isinstance(line, Note)]
         rows = [line.text for line in notes if line.label.startswith(BEFORE)]
         told = [flat(line) for line in self.record.text.splitlines() if line.strip()]
-        self.assertEqual(rows[-len(told) :], told)
+        self.assertEqual(rows, told)
         self.assertFalse([note for note in prompt.budget.notes if "summar" in note])
         self.world.configure(summary_max_tokens=100)
         notes = build_prompt(self.script, self.body).budget.notes
