@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from evennia_ai.history.frames import flat, row, speaker_label
+from evennia_ai.history.frames import SUMMARY_TITLE, flat, row, speaker_label
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Counter,
@@ -167,8 +167,10 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
 
 
 def _summary(text: str, name: str, count: Counter) -> Callable[[int], str]:
+    told = text.removeprefix(SUMMARY_TITLE).lstrip()
+
     def shown(room: int) -> str:
-        body = _cut(text, room - SUMMARY_FRAME_TOKENS, count)
+        body = _cut(told, room - SUMMARY_FRAME_TOKENS, count)
         return summary_text(body, name, bool(name))
 
     return shown
