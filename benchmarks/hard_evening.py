@@ -20,6 +20,7 @@ from typing import Any
 
 from benchmarks.evening import SETTINGS
 from benchmarks.figures import model_at, show, spread
+from evennia_ai.llm_interaction.conversation import newest_turn, read_prompt
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet, Timeout
@@ -45,8 +46,7 @@ class Model:
         if self.down:
             return RESET
         messages = body["messages"]
-        whole = "\n".join(str(m.get("content") or "") for m in messages)
-        rows = re.findall(r'Answer now: (\w+) \[[^\]]*\] \w+: "(.*)"', whole)
+        rows = [(line.who, line.text) for line in newest_turn(read_prompt(messages).turns)]
         if not rows:
             return text("They talked.")
         who, asked = rows[-1]

@@ -7,7 +7,8 @@ questions in other words or forms, refusals, and sentences that the facts suppor
 from 0 to 1:
 
 - refusal: of a model's refusals, those recognised; of the facts, those not taken for one;
-- repetition: of the facts, said six times in a row, those cut to once, and those caught as an echo;
+- repetition: of the facts, those that are no summary when said six times in a row, and those that
+  are no answer to themselves;
 - coverage: of the names and the number that a summary must keep, those found in the facts, and
   those found again in the other form that the question has;
 - grounding: of the sentences that the facts support or do not, those kept or struck;
@@ -20,12 +21,14 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.figures import show
+from evennia_ai.errors import ModelError
 from evennia_ai.language.script import holds, words
 from evennia_ai.language.words import asks
 from evennia_ai.llm_interaction.grounding import grounded_in
-from evennia_ai.llm_interaction.guards import Around, guarded, known_lines, without_loops
 from evennia_ai.llm_interaction.items import Item, items_of, missing
-from evennia_ai.llm_interaction.reply import is_refusal
+from evennia_ai.llm_interaction.reply import fault, is_refusal
+from evennia_ai.llm_interaction.summary import accepted
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Turn
 
@@ -47,6 +50,15 @@ def texts():
     return blocks
 
 
+def is_loop(text):
+    """Whether a text is no summary, as it repeats itself."""
+    try:
+        accepted(ModelReply(content=text))
+    except ModelError:
+        return True
+    return False
+
+
 def measured(code, block):
     """The figures of one language."""
     facts, questions = zip(*block["|"], strict=True)
@@ -56,9 +68,8 @@ def measured(code, block):
     repeated = []
     for fact in facts:
         said = " ".join([fact] * TIMES)
-        repeated.append(len(without_loops(said, Around(is_small=True))) <= 1.2 * len(fact))
-        known = known_lines((), [fact], ())
-        repeated.append(not guarded(fact, Around(known=known)).text)
+        repeated.append(is_loop(said))
+        repeated.append(bool(fault(fact, "", [fact], ())))
     covered = []
     for fact, question in block["|"]:
         items = items_of(fact, names)

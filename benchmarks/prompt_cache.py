@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.figures import show
 from benchmarks.world import world
+from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.testing import ScriptedModel, call
 from tests.waiting import pump_until, wait_for
 
@@ -55,12 +56,17 @@ def as_text(tools: Sequence[Any], messages: Sequence[Any]) -> str:
 
 
 def naive_text(request: Any) -> str:
-    """Return the same request with the volatile blocks in the system message."""
+    """Return the same request with the notes of the newest turn in the system message."""
     system, *rest = request.messages
-    volatile = [m for m in rest if str(m.get("content")).startswith(("[Memories]", "[Present"))]
-    others = [m for m in rest if m not in volatile]
-    tail = "\n".join(m["content"] for m in volatile)
-    first = {**system, "content": f"{system['content']}\n{tail}"}
+    notes, others = list[str](), list[Any]()
+    for message in rest:
+        rows = str(message.get("content")).split("\n")
+        if message["role"] == "user" and any(row.startswith(f"({NOW}: ") for row in rows):
+            notes = [row for row in rows if row.startswith("(")]
+            told = [row for row in rows if row not in notes]
+            message = {**message, "content": "\n".join(told)}
+        others.append(message)
+    first = {**system, "content": "\n".join([system["content"], *notes])}
     return as_text(request.tools, (first, *others))
 
 

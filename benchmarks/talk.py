@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evennia_ai.history.frames import heard_line
+from evennia_ai.history.frames import note, talk_line
+from evennia_ai.llm_interaction.conversation import NOW, people_row
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.testing import call
@@ -20,6 +21,7 @@ TOOLS = [
     {"type": "function", "function": {"name": name}}
     for name in ("search_memory", "add_journal_entry", "noop", "emote", "move", "look", "whisper")
 ]
+SYSTEM = "You are Aria, in a game.\n\nA friendly barkeep.\n\nWhere you are: The Gilded Lantern"
 Search = Callable[[str], list[dict[str, Any]]]
 Store = Callable[[str, str, str, str], None]
 
@@ -39,9 +41,7 @@ class Game:
         self.clock += 1
         self.heard = self.clock
         self.store(f"m{self.clock:05d}", who, text, "message")
-        self.history.append(
-            {"role": "user", "content": heard_line(who, stable_id(who), "say", text)}
-        )
+        self.history.append({"role": "user", "content": talk_line(who, "say", text)})
         return self._turn()
 
     def _turn(self) -> str:
@@ -57,12 +57,14 @@ class Game:
 
     @staticmethod
     def _prompt(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        here = ", ".join(f"{name} [{stable_id(name)}]" for name in PLAYERS)
-        moment = f"[Present moment]\nTime: evening\nPlace: The Gilded Lantern\nPresent: {here}"
+        """The newest turn: who is here and the line to answer, then what came of calls."""
+        asked, *since = shown
+        people = people_row((name, False) for name in PLAYERS)
+        rows = [note(NOW, "evening"), people, asked["content"]]
         return [
-            {"role": "system", "content": "Rules.\nYou are Aria\nA friendly barkeep."},
-            *shown,
-            {"role": "user", "content": moment},
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": "\n".join(rows)},
+            *since,
         ]
 
     def _say(self, text: str) -> None:
@@ -90,11 +92,6 @@ class Game:
             self.clock += 1
             self.store(f"j{self.clock:05d}", "Aria", arguments["content"], "journal")
         return json.dumps({"ok": True})
-
-
-def stable_id(name: str) -> str:
-    """The stable id of a player."""
-    return f"o{sum(name.encode())}.{name[:2].lower()}"
 
 
 def recall_memory() -> tuple[Search, Store]:
