@@ -9,7 +9,7 @@ A request is tried at its model, with back-off, then at each fallback model. A c
 skips a model that keeps failing. Prompts and keys never reach a log line.
 
 The client learns the window of each model: from LiteLLM's table, from the server at the configured
-address, from overflow errors, and from the tokens that replies count (`windows.KnownWindow`).
+address, and from overflow errors (`windows.KnownWindow`).
 """
 
 import asyncio
@@ -59,8 +59,6 @@ _LEAST_SHARE = 0.1
 KEEP_WARM_S, COLD_FACTOR = 300.0, 2.0
 # A server is asked for its window again after this long: it may have been started anew.
 _ASK_AGAIN_S = 300.0
-# An unknown refusal of a prompt with more tokens may be about its length.
-_LARGE_TOKENS = 2_000
 
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
@@ -311,20 +309,10 @@ class ModelClient:
     def _learned(
         self, request: ModelRequest, where: wire.Endpoint, outcome: ModelReply | Failure
     ) -> ModelReply | Failure:
-        """An outcome; what it says of the model's window is noted.
-
-        An unknown refusal of a large prompt is taken for an overflow, once. If the smaller prompt
-        is refused, too, it was none: the window is as it was.
-        """
+        """An outcome; what it says of the model's window is noted."""
         known, sizes = self.models.of(where.model), (request.prompt_tokens, request.max_tokens)
         if isinstance(outcome, ModelReply):
-            known.window = known.window.counted(request.prompt_tokens, outcome.prompt_tokens)
             return outcome
-        if outcome.kind == "bad_request" and known.doubted is not None:
-            known.window = known.doubted
-        elif outcome.kind == "bad_request" and request.prompt_tokens > _LARGE_TOKENS:
-            known.doubted = known.window
-            outcome = replace(outcome, kind="context_window")
         if outcome.kind == "context_window":
             listed = wire.window_of(self._ready().litellm, where.model)
             known.window = known.window.overflowed(named_window(outcome.said), *sizes, listed)

@@ -74,8 +74,6 @@ class Model:
     carries_tools: bool | None = None
     next_trial: float = -math.inf
     next_lookup: float = -math.inf
-    # The window before an unknown refusal was taken for an overflow.
-    doubted: KnownWindow | None = None
     is_stubborn: bool = False  # whether it refused the plainest shape, too
     failures: int = 0  # in a row
     open_until: float = -math.inf  # of the breaker; in the past without end while it is closed
