@@ -330,14 +330,18 @@ class TestProfiles(LoopbackCase):
         self.assertEqual(len(self.server.requests), before + 1)
 
     def test_an_unknown_refusal_of_a_large_prompt(self):
-        """Once it counts as an overflow; if a smaller one is refused, too, it was none."""
+        """It is no overflow: nothing is learned of the window."""
         self.refuse(lambda body: True, "nonsense 19")
-        kinds = [self.fail(prompt_tokens=9_000).kind for _ in range(3)]
-        self.assertEqual(kinds, ["context_window", "context_window", "context_window"])
-        self.assertEqual(self.client.facts("any").window.tokens, 4_525)
-        self.assertEqual(self.fail(prompt_tokens=4_000).kind, "bad_request")
-        self.assertIsNone(self.client.facts("any").window)
         self.assertEqual(self.fail(prompt_tokens=9_000).kind, "bad_request")
+        self.assertIsNone(self.client.facts("any").window)
+
+    def test_usage_figures(self):
+        """Whatever a server counts of prompts, nothing is learned of the window."""
+        for counts in ((1_000, 1_000, 1_000), (50_000, 60_000, 70_000), (4_080, 4_090, 4_085)):
+            for theirs, ours in zip(counts, (9_000, 3_000, 12_000), strict=True):
+                self.server.script(text("Here.", usage={"prompt_tokens": theirs}))
+                self.ask(prompt_tokens=ours)
+            self.assertIsNone(self.client.facts("any").window)
 
     def test_thoughts_that_use_up_the_reply(self):
         """It is asked for with more room; what was paid for in vain is counted."""
