@@ -35,7 +35,7 @@ from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelFacts, ModelReply, ModelRequest
-from evennia_ai.llm_interaction.windows import KnownWindow, Window, named_window
+from evennia_ai.llm_interaction.windows import KnownWindow, Window
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")
@@ -315,7 +315,7 @@ class ModelClient:
             return outcome
         if outcome.kind == "context_window":
             listed = wire.window_of(self._ready().litellm, where.model)
-            known.window = known.window.overflowed(named_window(outcome.said), *sizes, listed)
+            known.window = known.window.overflowed(outcome.window, *sizes, listed)
         elif outcome.kind == "connection":  # one that comes back may have another window
             known.next_lookup = -math.inf
         return outcome
@@ -384,7 +384,7 @@ class ModelClient:
             async with asyncio.timeout(limit_s):
                 outcome: ModelReply | Failure = await self._ready().call(where, request, profile)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
-            outcome = failure_of(error)
+            outcome = failure_of(error, wire.texts_of(request))
         except BaseException:
             model.abandoned()
             raise

@@ -86,33 +86,43 @@ class KnownWindow:
 SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
 
 
+# A number of tokens, not of thousands, and what may stand in front of it.
+_NUMBER = r"(\d[\d,]*)(?![\d.,]*[km]\b)"
+_IS = r"""["'`\s=]+(?:(?:is|was|of|to|at|only|allowed|set|for|this|the|model)\b["'`\s:=]*){0,6}"""
+
+
 def joined(lines: str) -> str:
     """An expression from its alternatives, a line each."""
-    return "|".join(lines.replace("{number}", r"(\d[\d,]*)").splitlines())
+    return "|".join(lines.replace("{is}", _IS).replace("{number}", _NUMBER).splitlines())
 
 
 _WINDOWS = [re.compile(joined(each), re.I) for each in SERVERS["window"]["named"].splitlines()]
 _OVERFLOW = {name: re.compile(joined(of), re.I) for name, of in SERVERS["overflow"].items()}
 
 
-def is_overflow(text: str, is_known: bool = False) -> bool:
+def is_overflow(text: str, asked: str = "") -> bool:
     """Whether the text of an error, also a quoted JSON body, says that a prompt was too large.
 
     Args:
         text: What the server said.
-        is_known: Whether LiteLLM took it for an overflow.
+        asked: The texts of the request. What a server quotes of them says nothing.
     """
     if _OVERFLOW["rate"].search(text):
         return "too large for model" in text.lower()
     if _OVERFLOW["of_reply"].search(text) and "context length" not in text:
         return False
-    return is_known or bool(_OVERFLOW["says"].search(text))
+    hits = [hit[0] in asked for hit in _OVERFLOW["says"].finditer(text)]
+    return not all(hits) or (bool(hits) and named_window(text, asked) is not None)
 
 
-def named_window(text: str) -> int | None:
-    """The window in the text of an error that is known to be an overflow; None without one."""
-    hits = (hit for pattern in _WINDOWS for hit in pattern.findall(text))
-    return next((count for hit in hits if (count := _tokens(hit))), None)
+def named_window(text: str, asked: str = "") -> int | None:
+    """The window in the text of an error that is known to be an overflow; None without one.
+
+    `asked` as for `is_overflow`.
+    """
+    hits = (hit for pattern in _WINDOWS for hit in pattern.finditer(text))
+    counts = (_tokens(hit[1]) for hit in hits if hit[0] not in asked)
+    return next(filter(None, counts), None)
 
 
 def _tokens(value: object) -> int | None:

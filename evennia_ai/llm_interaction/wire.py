@@ -157,6 +157,13 @@ def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
         return ""
 
 
+def texts_of(request: ModelRequest) -> str:
+    """The texts of a request as a server may quote them: plain, and as JSON."""
+    texts = (str(message.get("content") or "") for message in request.messages)
+    plain = "\n".join([*texts, request.prompt or ""])
+    return f"{plain}\n{json.dumps(plain)}\n{json.dumps(plain, ensure_ascii=False)}"
+
+
 def further_fields(request: ModelRequest, model: str, is_own: bool) -> dict[str, Any]:
     """How thinking and the further fields of a request are sent, to a server of one's own or not.
 

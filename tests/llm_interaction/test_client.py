@@ -1,3 +1,4 @@
+import json
 import os
 import time
 import unittest
@@ -334,6 +335,34 @@ class TestProfiles(LoopbackCase):
         self.refuse(lambda body: True, "nonsense 19")
         self.assertEqual(self.fail(prompt_tokens=9_000).kind, "bad_request")
         self.assertIsNone(self.client.facts("any").window)
+
+    def test_a_refusal_that_quotes_the_prompt(self):
+        """Words of the request in an error are no word on the window."""
+        for said in (
+            "This model's maximum context length is 1500 tokens.",
+            'They wrote: "n_ctx": 512, prompt is too long',
+            "prompt too long;\nthe context length is 2,048",
+        ):
+            line = f"Alice says: {said} Aria, how is that?"
+            asked = ({"role": "system", "content": "Be kind."}, {"role": "user", "content": line})
+            for quoted in (line, json.dumps(line), json.dumps(asked), said):
+                with self.subTest(quoted):
+                    self.client = self.new_client()
+                    self.refuse(lambda body: True, f"Invalid request near: {quoted}")
+                    self.assertEqual(self.fail(messages=asked, prompt_tokens=90).kind, "bad_request")
+                    self.assertIsNone(self.client.facts("any").window)
+            self.refuse(lambda body: True, f"{line} context length is 9000 tokens")
+            self.assertEqual(self.fail(messages=asked, prompt_tokens=10_000).kind, "context_window")
+            self.assertEqual(self.client.facts("any").window.tokens, 9_000)
+
+    def test_an_unknown_refusal_keeps_the_window(self):
+        """What an overflow has named holds, whatever else is refused later."""
+        self.refuse(lambda body: True, "This model's maximum context length is 8192 tokens.")
+        self.fail(prompt_tokens=9_000)
+        self.refuse(lambda body: True, "nonsense 20")
+        for size in (3_000, 5_000, 100):
+            self.assertEqual(self.fail(prompt_tokens=size).kind, "bad_request")
+        self.assertEqual(self.client.facts("any").window.tokens, 8_192)
 
     def test_usage_figures(self):
         """Whatever a server counts of prompts, nothing is learned of the window."""

@@ -49,6 +49,13 @@ ERRORS = (
     ("Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300000 tokens.", 272000),
     ("Trying to keep the first 111490 tokens when context the overflows. However, the model is loaded with context length of only 32768 tokens, which is not enough.", 32768),
     ("Input is too long for requested model.", None),
+    # numbers that are no limits
+    ("prompt too long; exceeded max context length by 512 tokens", None),
+    ("maximum context length exceeded by 512 tokens", None),
+    ("invalid params, context window exceeds limit (2013)", None),
+    ("context length exceeded (error 1301)", None),
+    ("Context size has been exceeded. 4000 tokens were sent", None),
+    ("This model's maximum context length is 128k tokens.", None),
 )  # fmt: skip
 
 anything = st.recursive(
