@@ -60,6 +60,7 @@ class Assistant:
         mind: What computes or waits for it.
         moderator: Asks the game's own function what may be heard and said; None if there is none.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
+        rest: Lets some seconds pass; fires when they have.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
         tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
             minute; what is heard is saved within one interval, a question begins a tick at once.
@@ -87,6 +88,7 @@ class Assistant:
     now: Callable[[], float]
     shared_options: Callable[[], tuple[Layer, ...]]
     breathe: Callable[[], Deferred[None]]
+    rest: Callable[[float], Deferred[None]]
     called: Callable[[], None]
     hurry: Callable[[], None]
     pose: Callable[[str], None]

@@ -346,7 +346,7 @@ class ModelClient:
             if where.is_offline or request.purpose == READ_AHEAD:
                 return outcome
             taught = model.taught(profile, request, outcome)
-            if taught != profile and self._clock() <= latest:
+            if taught != profile and self._clock() <= latest and not request.is_own:
                 profile = taught
                 continue
             if isinstance(outcome, ModelReply):
@@ -358,7 +358,8 @@ class ModelClient:
                 break
             tries += 1
             wait_s = self._retry.wait_s(outcome, tries, random.random())
-            if wait_s is None or self._clock() + wait_s > latest or model.is_open:
+            is_late = wait_s is None or self._clock() + wait_s > latest
+            if wait_s is None or is_late or model.is_open or request.is_own:
                 if outcome.kind == "credit":
                     model.rest(CREDIT_REST_S)
                 elif outcome.retry_after_s:

@@ -42,6 +42,8 @@ class ModelRequest:
     # see `dialects.read`.
     called: Mapping[str, str] = field(default_factory=dict)
     reported: bool = False  # whether the reply reports what others said, as a summary does
+    # Whether nobody asked for it: it is tried once, at one model.
+    is_own: bool = False
     # Who asks for what: a request made again after a reload has the same one, and gets the reply of
     # the first. Empty for one that is not made again.
     key: str = ""

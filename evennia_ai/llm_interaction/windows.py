@@ -13,6 +13,8 @@ from evennia_ai.history.records import as_dict, as_list
 
 # Numbers outside this range are no window of a model.
 LEAST_TOKENS, MOST_TOKENS = 128, 100_000_000
+# A model with a smaller window can only talk. A guess is smaller only if such a request was refused.
+USABLE_TOKENS = 2_048
 
 TABLE = "LiteLLM's table"
 PROPS, MODELS = "the server's `/props`", "the server's `/v1/models`"
@@ -79,7 +81,10 @@ class KnownWindow:
         limit = known.limit(listed)
         if not size or limit is not None and limit.tokens < size:
             return known
-        return replace(known, refused=Window(max(1, size // 2), HALVED))
+        half = size // 2
+        if half < USABLE_TOKENS < size:
+            half = USABLE_TOKENS
+        return replace(known, refused=Window(max(1, half), HALVED))
 
 
 # What servers say, and what it means.

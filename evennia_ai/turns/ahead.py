@@ -29,6 +29,8 @@ def read_ahead(script: Assistant, asker: str) -> None:
     """
     if not script.enabled or not script.mind.model.facts(script.model_name).own:
         return
+    if script.limits().only_talks:
+        return
     prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
     request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
     script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")

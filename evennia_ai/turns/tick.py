@@ -34,7 +34,15 @@ from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
 from evennia_ai.sleep.compaction.compact import due
-from evennia_ai.sleep.compaction.due import COUNT, EMERGENCY, REQUEST, SLEEP, check_room, firing
+from evennia_ai.sleep.compaction.due import (
+    COUNT,
+    EMERGENCY,
+    PAUSE_S,
+    REQUEST,
+    SLEEP,
+    check_room,
+    firing,
+)
 from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
@@ -119,7 +127,8 @@ class Tick:
     def check_emergency(self) -> Steps[bool]:
         """Compact before any other work if the context is nearly full; fires with whether it was.
 
-        With `compact_background` no model is asked but the offline one: the better summary follows.
+        With `compact_background`, and soon after another one, no model is asked but the offline
+        one: the better summary follows.
         """
         job = due(self.script, EMERGENCY)
         if job is None:
@@ -130,8 +139,11 @@ class Tick:
         self.script.log(
             f"context nearly full ({share:.1%} of its room): compacting now", warning=True
         )
+        began = self.runtime.compacted_at
         self.runtime.stop_behind()
-        job.extracts = better_follows(self.script)
+        self.runtime.compacted_at = began
+        is_again = 0 <= self.script.now() - began < PAUSE_S or self.runtime.compaction_waits[0] > 0
+        job.extracts = is_again or better_follows(self.script)
         outcome = yield job.extract_and_run()
         if not isinstance(outcome, Done):
             why = outcome.reason if isinstance(outcome, Skipped) else outcome.detail
@@ -425,7 +437,8 @@ class Tick:
             dream = state.last_sleep
             state.last_sleep = {**dream, "steps": {**dream.get("steps", {}), **did}}
         if state.mode == "sleep":  # nobody woke it meanwhile
-            state.dreamt = True
+            # What waits for a model call of its own goes on at the next tick.
+            state.dreamt = not any(step.get("waiting") for step in report.values())
             state.set_mode("sleep", "sleeping")
         return "dreamt"
 
