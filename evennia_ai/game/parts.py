@@ -104,7 +104,6 @@ class Assistant:
 
     tick_interval_s = 2
     reply_cooldown_s = 1.0
-    turn_timeout_s = 120.0
     thinking_after_s = 2.0
     stale_after_s = 90.0
     summary_max_tokens = 800

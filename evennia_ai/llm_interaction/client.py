@@ -5,8 +5,9 @@
     client = ModelClient(api_base="http://127.0.0.1:1234/v1")
     reply = yield client.complete(ModelRequest(messages=(...), model="any"))
 
-A request is tried at its model, with back-off, then at each fallback model. A circuit breaker
-skips a model that keeps failing. Prompts and keys never reach a log line.
+A request is tried at its model, with back-off, then at each fallback model, within one time limit.
+While another model waits, a try gets at most half of the time that is left. A circuit breaker skips
+a model that keeps failing. Prompts and keys never reach a log line.
 
 The client learns the window of each model: from LiteLLM's table, from the server at the configured
 address, and from overflow errors (`windows.KnownWindow`).
@@ -49,14 +50,10 @@ TRIAL_PAUSE_S = 60.0
 PROBE_S = 20.0
 # A model whose account is empty is asked again after this long.
 CREDIT_REST_S = 45.0
-# A whole request, all models, takes at most this many times its `timeout_s`. 2 x 60 s is the
-# default time of a turn. And the longest pause of a model because of a Retry-After.
-TOTAL_FACTOR, REST_CAP_S = 2.0, 300.0
-# No attempt begins with less than this share of its time left.
+# Longest pause of a model because of a Retry-After.
+REST_CAP_S = 300.0
+# No try begins with less than this share of a whole try's time.
 _LEAST_SHARE = 0.1
-# A server of the game's own that has not answered for so long may have to load its model and to
-# read the whole prompt: it gets so many times the time.
-KEEP_WARM_S, COLD_FACTOR = 300.0, 2.0
 # A server is asked for its window again after this long: it may have been started anew.
 _ASK_AGAIN_S = 300.0
 
@@ -230,29 +227,22 @@ class ModelClient:
         return wire.is_own_server(self._ready().litellm, where)
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
-        began, home = self._clock(), self._endpoint(request.model, request.model)
-        since_s = began - self.models.of(home.model).answered_at
-        if since_s > KEEP_WARM_S and self._is_own(home):
-            request = replace(request, timeout_s=COLD_FACTOR * request.timeout_s)
-        ends = began + TOTAL_FACTOR * request.timeout_s
+        began = self._clock()
+        ends = began + request.within_s
         models = (request.model, *request.fallback_models)
         failures: list[tuple[str, Failure]] = []
         outcomes: list[ModelReply | Failure] = []  # of every HTTP call
         for place, model in enumerate(models):
             where = self._endpoint(model, request.model)
             await self._look_up(where)
-            share_s = max(0.0, ends - self._clock())
-            if where.is_offline:
-                share_s = max(_OFFLINE_GRACE_S, share_s)
-            else:  # an equal part of the time that is left
-                share_s /= sum(not m.startswith(wire.OFFLINE_PREFIX) for m in models[place:])
+            has_next = request.has_next or place + 1 < len(models)
             known = self._window(model) if request.prompt_tokens else None
             # For a fallback nobody has made room for the reply yet.
             size = request.prompt_tokens + (request.max_tokens if place else 0)
             if known and size > known.tokens:
                 outcome: ModelReply | Failure = Failure("context_window")
             else:
-                outcome = await self._ask(request, where, share_s, outcomes)
+                outcome = await self._ask(request, where, ends, has_next, outcomes)
                 if not where.is_offline:
                     outcome = self._learned(request, where, outcome)
             if isinstance(outcome, ModelReply):
@@ -324,29 +314,36 @@ class ModelClient:
         self,
         request: ModelRequest,
         where: wire.Endpoint,
-        share_s: float,
+        ends: float,
+        has_next: bool,
         outcomes: list[ModelReply | Failure],
     ) -> ModelReply | Failure:
-        """Try one model as often as policy, breaker and its share of time allow.
+        """Try one model as often as policy, breaker and the time until `ends` allow.
+
+        While another level waits (`has_next`), a try has at most half of the time that is left. A
+        model that does not answer somebody who waits is not tried again, and then left alone.
 
         A request that is refused for its shape, or whose reply was only thoughts, is sent again at
         once in another one. The outcome of each HTTP call is added to `outcomes`.
         """
         model = self.models.of(where.model)
         profile = model.profile
-        until = self._clock() + share_s
-        latest = until - _LEAST_SHARE * request.timeout_s
         outcome: ModelReply | Failure = Failure("breaker_open")
         tries = 0
         while tries < self._retry.attempts and model.admits():
-            most_s = max(request.timeout_s, _OFFLINE_GRACE_S * where.is_offline)
-            limit_s = min(most_s, max(0.0, until - self._clock()))
+            limit_s = self._share_s(ends, has_next)
+            if where.is_offline:
+                limit_s = max(_OFFLINE_GRACE_S, limit_s)
+            else:
+                limit_s = min(request.timeout_s, limit_s)
             outcome = await self._attempt(where, request, limit_s, profile)
             outcomes.append(outcome)
             if where.is_offline or request.purpose == READ_AHEAD:
                 return outcome
             taught = model.taught(profile, request, outcome)
-            if taught != profile and self._clock() <= latest and not request.is_own:
+            # The longest wait that leaves time for a further try.
+            spare_s = self._share_s(ends, has_next) - _LEAST_SHARE * request.timeout_s
+            if taught != profile and spare_s >= 0 and not request.is_own:
                 profile = taught
                 continue
             if isinstance(outcome, ModelReply):
@@ -358,9 +355,12 @@ class ModelClient:
                 break
             tries += 1
             wait_s = self._retry.wait_s(outcome, tries, random.random())
-            is_late = wait_s is None or self._clock() + wait_s > latest
-            if wait_s is None or is_late or model.is_open or request.is_own:
-                if outcome.kind == "credit":
+            is_hung = request.has_next and outcome.kind == "timeout" and outcome.status is None
+            is_over = wait_s is None or wait_s > spare_s or is_hung
+            if wait_s is None or is_over or model.is_open or request.is_own:
+                if is_hung:  # whoever asks next must not wait for it, too
+                    model.rest(self._retry.cooldown_s)
+                elif outcome.kind == "credit":
                     model.rest(CREDIT_REST_S)
                 elif outcome.retry_after_s:
                     model.rest(min(outcome.retry_after_s, REST_CAP_S))
@@ -371,6 +371,10 @@ class ModelClient:
             await asyncio.sleep(wait_s)
         is_empty = isinstance(outcome, ModelReply) and outcome.is_empty
         return Failure("empty") if is_empty else outcome
+
+    def _share_s(self, ends: float, has_next: bool) -> float:
+        """Seconds until `ends`, or half of them while another level waits."""
+        return max(0.0, ends - self._clock()) / (2 if has_next else 1)
 
     async def _attempt(
         self,

@@ -70,7 +70,6 @@ class Model:
     now: Callable[[], float]
     profile: Profile = UNKNOWN
     window: KnownWindow = KnownWindow()  # noqa: RUF009 - frozen
-    answered_at: float = -math.inf
     carries_tools: bool | None = None
     next_trial: float = -math.inf
     next_lookup: float = -math.inf
@@ -97,7 +96,6 @@ class Model:
     def succeeded(self) -> None:
         """The model answered: close."""
         self.failures, self.open_until, self.is_probing = 0, -math.inf, False
-        self.answered_at = self.now()
 
     def failed(self) -> None:
         """The model did not answer."""

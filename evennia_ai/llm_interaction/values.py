@@ -35,7 +35,10 @@ class ModelRequest:
     thinking: str = "default"
     # Further fields, as ``temperature``, by their names.
     extra: Mapping[str, Any] = field(default_factory=dict)
-    timeout_s: float = 60.0  # seconds for one attempt
+    timeout_s: float = 30.0  # most seconds for one try
+    within_s: float = 60.0  # most seconds for all tries at all models
+    # Whether somebody else answers if none of these models does: half of the time left is theirs.
+    has_next: bool = False
     purpose: str = "tick"  # ``tick``, ``summary``, ``extraction`` and the like, for logs and bills
     prompt_tokens: int = 0  # tokens of the prompt as we count them
     # The tools that a text may call, by name, each with the argument that may follow as plain text;

@@ -7,9 +7,9 @@ most ticks have nothing to do.
 from dataclasses import replace
 from itertools import islice
 
-from twisted.internet.defer import CancelledError, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlineCallbacks
 
-from evennia_ai.background import Steps
+from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import (
@@ -66,6 +66,8 @@ LORE_LINES = 4
 ANSWERED_LINES, ANSWERED_CHARS = 12, 400
 # So many of the newest messages a small model makes use of; those before are given it as memories.
 SMALL_SEES = 6
+# Time behind a turn's deadline after which it is cut off; until then it ends by itself.
+GRACE_S = 2.0
 Hits = tuple[Hit, ...]
 
 
@@ -215,12 +217,13 @@ class Tick:
             audience=script.game.audience(),
             context=CONTEXT_UNASKED,
             max_iterations=1,
-            deadline=now + script.turn_timeout_s,
+            deadline=now + script.config.turn_timeout_s,
             answering=(unasked_line(reason),),
         )
         try:
-            report: TurnReport = yield script.run_turn(request)
-        except ModelError as error:
+            running = script.run_turn(request)
+            report: TurnReport = yield in_time(running, script.config.turn_timeout_s + GRACE_S)
+        except (ModelError, TimeoutError) as error:
             script.log(f"nothing is said unasked: {error}", warning=True)
             return "idle"
         finally:
@@ -327,10 +330,17 @@ class Tick:
             return False
         return is_private(group.audience) or any(here.values())
 
+    def think(self, group: Group) -> Deferred[TurnReport]:
+        """One turn for one audience; fires with its report.
+
+        Whatever hangs in it, it fails with `TimeoutError` soon after the turn's deadline.
+        """
+        return in_time(self._think(group), self.script.config.turn_timeout_s + GRACE_S)
+
     @inlineCallbacks
-    def think(self, group: Group) -> Steps[TurnReport]:
-        """One turn for one audience; fires with its report."""
+    def _think(self, group: Group) -> Steps[TurnReport]:
         script, runtime, last = self.script, self.runtime, group.events[-1]
+        deadline = script.now() + script.config.turn_timeout_s
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
         given, passed_over = yield self._retrieved(group, seen)
         talks, answering = self._tail_lines(group)
@@ -342,7 +352,7 @@ class Tick:
             retrieved=given,
             passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
-            deadline=script.now() + script.turn_timeout_s,
+            deadline=deadline,
             talks=talks,
             answering=answering,
         )

@@ -250,18 +250,40 @@ class TestFaults(LoopbackCase):
             self.ask()
             self.assertTrue(os.environ["NO_PROXY"].startswith("intranet,"))
 
-    def test_more_time_after_a_pause(self):
-        """The first call has more time than others: a server may have to load its model."""
-        clock = Clock()
-        self.client = self.new_client(clock=clock.seconds, retry=ONCE)
-        for waited_s, is_answered in ((0, True), (1, False), (400, True)):
-            clock.advance(waited_s)
-            self.server.script(loopback.slow(1.5))
-            with self.subTest(waited_s=waited_s):
-                if is_answered:
-                    self.ask(timeout_s=1.2)
+    def test_one_time_limit(self):
+        """All tries at all models together take the request's time at most, whatever hangs."""
+        self.server.respond = lambda body: HANG
+        for fields in (
+            {"within_s": 0.6},
+            {"within_s": 0.6, "fallback_models": ("b", "c")},
+            {"within_s": 5.0, "timeout_s": 0.3, "has_next": True},
+        ):
+            with self.subTest(fields):
+                self.client = self.new_client()
+                began = time.monotonic()
+                self.assertEqual(self.fail(**fields).kind, "timeout")
+                self.assertLess(time.monotonic() - began, 1.2)
+
+    def test_half_of_the_time(self):
+        """While another level waits, a try gets half of what is left, and a hung model one try."""
+        self.server.respond = lambda body: HANG if body["model"] == "a" else text("B")
+        for asked, most_s in (({"fallback_models": ("b",)}, 0.9), ({"has_next": True}, 0.9)):
+            with self.subTest(asked):
+                self.client, began = self.new_client(), time.monotonic()
+                self.server.requests.clear()
+                asked = {"model": "a", "within_s": 1.2, **asked}
+                if "has_next" in asked:
+                    self.fail(**asked)
+                    self.assertEqual(len(self.server.requests), 1)
+                    self.assertEqual(self.fail(**asked).kind, "breaker_open")
                 else:
-                    self.assertEqual(self.fail(timeout_s=1.2).kind, "timeout")
+                    self.assertEqual(self.ask(**asked).model, "b")
+                self.assertLess(time.monotonic() - began, most_s + 0.4)
+
+    def test_no_wait_beyond_the_time(self):
+        """A server that wants more than the time that is left is not waited for."""
+        self.server.script(rate_limited(3))
+        self.assertEqual(self.ask(fallback_models=("b",), within_s=4.0).model, "b")
 
     def test_reading_ahead_teaches_nothing(self):
         """A reply of one token that is a thought is no sign that thoughts use up replies."""
