@@ -371,7 +371,9 @@ class TestProfiles(LoopbackCase):
                 with self.subTest(quoted):
                     self.client = self.new_client()
                     self.refuse(lambda body: True, f"Invalid request near: {quoted}")
-                    self.assertEqual(self.fail(messages=asked, prompt_tokens=90).kind, "bad_request")
+                    self.assertEqual(
+                        self.fail(messages=asked, prompt_tokens=90).kind, "bad_request"
+                    )
                     self.assertIsNone(self.client.facts("any").window)
             self.refuse(lambda body: True, f"{line} context length is 9000 tokens")
             self.assertEqual(self.fail(messages=asked, prompt_tokens=10_000).kind, "context_window")
