@@ -31,7 +31,7 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.llm_interaction.models import Models, RetryPolicy, ask_server
+from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import Profile, is_small_name
 from evennia_ai.llm_interaction.tokens import TokenCounter
@@ -331,11 +331,9 @@ class ModelClient:
         outcome: ModelReply | Failure = Failure("breaker_open")
         tries = 0
         while tries < self._retry.attempts and model.admits():
-            limit_s = self._share_s(ends, has_next)
+            limit_s = min(request.timeout_s, self._share_s(ends, has_next))
             if where.is_offline:
                 limit_s = max(_OFFLINE_GRACE_S, limit_s)
-            else:
-                limit_s = min(request.timeout_s, limit_s)
             outcome = await self._attempt(where, request, limit_s, profile)
             outcomes.append(outcome)
             if where.is_offline or request.purpose == READ_AHEAD:
@@ -356,14 +354,9 @@ class ModelClient:
             tries += 1
             wait_s = self._retry.wait_s(outcome, tries, random.random())
             is_hung = request.has_next and outcome.kind == "timeout" and outcome.status is None
-            is_over = wait_s is None or wait_s > spare_s or is_hung
-            if wait_s is None or is_over or model.is_open or request.is_own:
-                if is_hung:  # whoever asks next must not wait for it, too
-                    model.rest(self._retry.cooldown_s)
-                elif outcome.kind == "credit":
-                    model.rest(CREDIT_REST_S)
-                elif outcome.retry_after_s:
-                    model.rest(min(outcome.retry_after_s, REST_CAP_S))
+            is_over = is_hung or request.is_own or model.is_open
+            if wait_s is None or wait_s > spare_s or is_over:
+                self._leave_alone(model, outcome, is_hung)
                 break
             said = f"`{where.model}` ({request.purpose}): {outcome.kind}"
             again = f"{said}; trying again in {wait_s:.1f} s"
@@ -371,6 +364,15 @@ class ModelClient:
             await asyncio.sleep(wait_s)
         is_empty = isinstance(outcome, ModelReply) and outcome.is_empty
         return Failure("empty") if is_empty else outcome
+
+    def _leave_alone(self, model: Model, failure: Failure, is_hung: bool) -> None:
+        """Let a model rest if its failure asks for it: who comes next must not wait in vain."""
+        if is_hung:
+            model.rest(self._retry.cooldown_s)
+        elif failure.kind == "credit":
+            model.rest(CREDIT_REST_S)
+        elif failure.retry_after_s:
+            model.rest(min(failure.retry_after_s, REST_CAP_S))
 
     def _share_s(self, ends: float, has_next: bool) -> float:
         """Seconds until `ends`, or half of them while another level waits."""
@@ -393,7 +395,9 @@ class ModelClient:
         except BaseException:
             model.abandoned()
             raise
-        if isinstance(outcome, Failure) and not outcome.is_answer:
+        if isinstance(outcome, Failure) and outcome.kind == "unsendable":
+            model.abandoned()  # which says nothing of the model
+        elif isinstance(outcome, Failure) and not outcome.is_answer:
             model.failed()
         else:
             model.succeeded()

@@ -34,6 +34,7 @@ ANSWERED = {  # the model is there: pay, shrink, reshape, or let the next one an
 GIVE_UP = {
     "auth": "the key was refused; check `EVENNIA_AI_LLM_API_KEY`",
     "not_found": "unknown model or address; check `EVENNIA_AI_LLM_MODEL`",
+    "unsendable": "the request holds what cannot be sent; check `EVENNIA_AI_LLM_API_KEY`",
 }
 _EXPLAINED = {**WAIT, **ANSWERED, **GIVE_UP}
 
@@ -152,6 +153,7 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 # Names of exception classes anywhere in the chain, most telling first.
 _BY_CLASS: tuple[tuple[str, set[str]], ...] = (
     ("local_model", {"LocalModelError"}),
+    ("unsendable", {"UnicodeEncodeError"}),
     ("bad_response", {"JSONDecodeError", "APIResponseValidationError", "ValidationError"}),
     ("refused", {"ContentPolicyViolationError"}),
     ("rate_limit", {"RateLimitError"}),

@@ -194,6 +194,8 @@ async def ask_server(address: str, api_key: str | None, model: str) -> tuple[Win
     root = address.rstrip("/").removesuffix("/v1")
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     is_reached = False
+    if api_key and not api_key.isascii():
+        return None, True  # the first request says so
 
     async def asked(source: str, method: str, path: str) -> Window | None:
         nonlocal is_reached
