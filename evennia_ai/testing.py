@@ -510,6 +510,10 @@ class FakeAssistant(Assistant):
     def breathe(self) -> "Deferred[None]":
         return succeed(None)
 
+    def rest(self, seconds: float) -> "Deferred[None]":
+        self.clock.advance(seconds)
+        return succeed(None)
+
     @staticmethod
     def count(text: str) -> int:
         return (len(text) + 3) // 4

@@ -49,6 +49,7 @@ class AssistantPorts(Assistant):
 
     now = staticmethod(time.time)
     breathe = staticmethod(services.breathe)
+    rest = staticmethod(services.rest)
     # What `Assistant` says of each.
     runtime = property(lambda self: RUNTIMES[self.scope])
     game = property(lambda self: GameHandler(self.obj))
@@ -228,7 +229,7 @@ class AssistantPorts(Assistant):
         """Whether a model turns journal entries into memories: switched on, able, under the cap."""
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
         is_on = conf.setting("MEM0_CONFIG").get("infer") is True
-        return is_on and able and not self.over_spend()
+        return is_on and able and not self.over_spend() and not self.limits().only_talks
 
 
 def shared_spend() -> SharedSpend:

@@ -33,6 +33,9 @@ REGIONS = ("System", "Tools", "Ledger", "Summaries", "History", "Retrieved", "Ta
 TARGET_SHARE, SUMMARIES_SHARE, KEPT_SHARE = 0.5, 0.3, 0.7
 # A smaller room than this share of the limit is no room to talk in; it is never counted as less.
 LEAST_SHARE = 0.15
+# Requests that may show the lines of a compaction: so many, and one more for so many tokens, in an
+# extraction and in a summary.
+REQUESTS, TOKENS_A_PASS, TOKENS_A_CHUNK = 4, 4_000, 500
 # Tokens of a summary's title and frame; and the fewest that a summary is given.
 MARKER_TOKENS, LEAST_SUMMARY = 12, 30
 
@@ -281,6 +284,11 @@ def capped(text: str, cap_tokens: int, count: Counter) -> str:
         text = shorter[: end + 1] if end > len(shorter) // 2 else shorter.rstrip()
         tokens = count(text)
     return text.strip()
+
+
+def most_requests(tokens: int, each: int) -> int:
+    """How many requests may show lines of so many tokens; a tiny room would ask for many more."""
+    return REQUESTS + tokens // each
 
 
 def packed(lines: Sequence[str], room_tokens: int, count: Counter) -> tuple[tuple[str, ...], ...]:

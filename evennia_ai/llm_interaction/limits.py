@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from evennia_ai.llm_interaction.budget import Room
 from evennia_ai.llm_interaction.regions import Caps
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelFacts
+from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 
 # How models are told of their tools, and why so.
 NATIVE = "native (the provider's tool calling)"
@@ -68,13 +69,22 @@ class Limits:
         )
 
     @property
+    def only_talks(self) -> bool:
+        """Whether the model's window is so small that it can answer and do nothing else.
+
+        There is no compaction, no extraction and no other work for the assistant itself then: its
+        room is too small for the results, and the work would begin again and again.
+        """
+        return self.facts.window is not None and self.facts.window.tokens < USABLE_TOKENS
+
+    @property
     def only_speaks(self) -> bool:
-        """Whether the model has so few parameters that it gets no tools, and only speaks.
+        """Whether the model has so few parameters, or room, that it gets no tools, and only speaks.
 
         It looks and notes again and again, and says the results; memories are given to it. The
         offline model takes the notes and makes the summaries.
         """
-        return self.facts.small
+        return self.facts.small or self.only_talks
 
     @property
     def is_small(self) -> bool:

@@ -347,6 +347,7 @@ def model_request(
         messages=prompt.messages,
         tools=prompt.tools,
         timeout_s=config.llm_timeout_s,
+        within_s=config.turn_timeout_s,
         purpose=purpose,
         prompt_tokens=prompt.budget.total - reserve,
         called=main_arguments(prompt.tools),

@@ -20,6 +20,7 @@ from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.history.frames import MEMORIES_LABEL, MOMENT_LABEL
+from evennia_ai.language.words import storable, storable_json, storable_value
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
@@ -157,6 +158,13 @@ def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
         return ""
 
 
+def texts_of(request: ModelRequest) -> str:
+    """The texts of a request as a server may quote them: plain, and as JSON."""
+    texts = (str(message.get("content") or "") for message in request.messages)
+    plain = "\n".join([*texts, request.prompt or ""])
+    return f"{plain}\n{json.dumps(plain)}\n{json.dumps(plain, ensure_ascii=False)}"
+
+
 def further_fields(request: ModelRequest, model: str, is_own: bool) -> dict[str, Any]:
     """How thinking and the further fields of a request are sent, to a server of one's own or not.
 
@@ -272,7 +280,7 @@ class Caller:
             "api_base": where.api_base,
             "api_key": where.api_key,
             "stop": list(request.stop) or None,
-            "tools": list(request.tools) or None,
+            "tools": storable_value(request.tools) or None,
             profile.limit_field: request.max_tokens,
             # The request's own timeout, not the time left: LiteLLM keeps one client per value.
             "timeout": request.timeout_s,
@@ -290,10 +298,11 @@ class Caller:
             options["client"] = self._client(where)
         if completion:
             options.pop("tools", None)
-            options["prompt"] = request.prompt or ""
+            options["prompt"] = storable(request.prompt or "")
             response = await self.litellm.atext_completion(**options)
         else:
             asked = request.messages or ({"role": "user", "content": request.prompt or ""},)
+            asked = storable_value(asked)
             takes_marks = _CLAUDE in where.model.lower()
             options["messages"] = marked(asked) if takes_marks else [dict(each) for each in asked]
             if where.is_offline:
@@ -339,7 +348,7 @@ class Caller:
             made = getattr(message, "tool_calls", None) or ()
             if not made and (older := getattr(message, "function_call", None)):
                 made = [SimpleNamespace(function=older)]
-            answer = Read(text := "" if raw is None else str(raw))
+            answer = Read(text := "" if raw is None else storable(str(raw)))
             if not where.is_offline:
                 answer = read(text, request.called, request.reported)
             return ModelReply(
@@ -347,7 +356,7 @@ class Caller:
                 tool_calls=_tool_calls(made[:MOST_CALLS], answer.calls, request),
                 native=bool(made),
                 thought=answer.thought or any(getattr(message, name, None) for name in _THOUGHTS),
-                finish_reason=str(getattr(choice, "finish_reason", "") or "stop"),
+                finish_reason=storable(str(getattr(choice, "finish_reason", "") or "stop")),
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
                 completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
                 cost=self._cost(response, where.model),
@@ -416,13 +425,13 @@ def _tool_calls(
         arguments = getattr(function, "arguments", None)
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
         name = str(getattr(function, "name", None) or "")
-        call_id = str(getattr(raw, "id", None) or "")
+        call_id = storable(str(getattr(raw, "id", None) or ""))
         parts.append((call_id, *repaired(name, text, request.called)))
     calls = []
     for call_id, name, arguments in parts:
         call_id = "call_" + secrets.token_hex(12) if call_id in used else call_id
         used.add(call_id)
-        calls.append(tool_call(call_id, name, arguments))
+        calls.append(tool_call(call_id, storable(name), storable_json(arguments)))
     return tuple(calls)
 
 
@@ -431,7 +440,7 @@ def masked(text: str, *keys: str | None) -> str:
     for key in filter(None, keys):
         text = text.replace(key, _MASK)
     text = _KEY_SHAPES.sub(lambda found: (found.group(1) or "") + _MASK, text)
-    return " ".join(text.split())[:_DETAIL_CHARS]
+    return " ".join(storable(text).split())[:_DETAIL_CHARS]
 
 
 def window_of(litellm: ModuleType, model: str) -> int | None:

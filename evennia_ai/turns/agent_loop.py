@@ -1,4 +1,8 @@
-"""The ReAct loop: ask the model, run its tools, until it is done or a bound is reached."""
+"""The ReAct loop: ask the model, run its tools, until it is done or a bound is reached.
+
+At a bound, while somebody waits, the model is asked once more without tools, then the offline
+model; if that says nothing either, a sign is shown.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,6 +17,7 @@ from evennia_ai.errors import ModelError, SpendError, StoreError, ToolError, Win
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
+from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.guards import guarded
@@ -33,14 +38,18 @@ from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
 from evennia_ai.turns.tools.asking import confirmed
 from evennia_ai.turns.tools.base import ToolContext
-from evennia_ai.turns.tools.execution import execute_tool_calls
+from evennia_ai.turns.tools.execution import distinct, execute_tool_calls
 
 # Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
 _DRAWN_CHARS = 8_000
 # Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
 TURN_CONTEXTS = 4
 # A reply that took more than this share of its time limit is not asked for again.
-SLOW_SHARE = 0.25
+SLOW_SHARE = 0.5
+# Share of a turn's time behind which no tools are called any more.
+TOOLS_SHARE = 2 / 3
+# Calls of the offline model behind a bound: it may look something up.
+OFFLINE_CALLS = 3
 # A call that starts shortly before the turn's deadline still gets this long.
 LEAST_TIMEOUT_S = 1.0
 # So often a prompt is made shorter because a model's window is smaller than was known. Where the
@@ -71,14 +80,11 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
     script.history.heal()
     turn, aside, notes = _Turn(script, request), "", 0
     report = turn.report
-    while report.iterations < request.max_iterations:
-        answer = yield turn.ask()
-        if answer is None:
-            break
+    while (answer := (yield turn.next_answer())) is not None:
         reply, text, calls = answer.reply, answer.text, answer.calls
         if script.moderator is not None:
             text, calls = yield turn.moderated(text, calls)
-        calls = turn.permitted(calls)
+        calls = distinct(turn.permitted(calls), script.tools)
         if not calls:
             turn.end(text, aside, reply)
             break
@@ -132,6 +138,7 @@ class _Turn:
             request.source_ids,
             request.retrieved,
             unasked=request.context == CONTEXT_UNASKED,
+            deadline=request.deadline,
         )
         asker, lines = request.asker or "", self.tools.own_lines()
         proposal = script.runtime.proposals.get(asker)
@@ -150,14 +157,61 @@ class _Turn:
         self.is_moderated = False  # whether it replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
         self.is_offline = False  # whether the offline model has taken over
+        self.is_last = False  # whether its own model is asked for the last time, without tools
+        self.calls_left = request.max_iterations
+        self.tools_until = request.deadline - (1 - TOOLS_SHARE) * script.config.turn_timeout_s
+
+    @inlineCallbacks
+    def next_answer(self) -> Steps[Any]:
+        """The next reply, by the first level that gives one; None where the turn is over."""
+        while self.goes_on():
+            answer = yield self.ask()
+            if answer is None and not self.next_level():
+                return None
+            if answer is not None and self.is_last and not answer.is_staged:
+                answer = replace(answer, calls=()) if answer.text else None
+            if answer is not None:
+                return answer
+        return None
+
+    def goes_on(self) -> bool:
+        """Whether another model call follows; at a bound only while somebody waits."""
+        tokens = self.report.prompt_tokens + self.report.completion_tokens
+        is_over = not self.calls_left
+        if not (self.is_last or self.is_offline):
+            is_over |= self.script.now() >= self.tools_until
+            is_over |= tokens > TURN_CONTEXTS * self.script.limits().tokens
+        return not is_over or self.next_level()
+
+    def next_level(self) -> bool:
+        """Go on at a bound, if somebody waits: without tools, then with the offline model.
+
+        Returns whether there is such a level; the one behind the last is the trouble emote.
+        """
+        if not self.is_needed():
+            return False
+        if not (self.is_last or self.is_offline):
+            self.is_last, self.calls_left = True, 1
+        elif self.wants_offline() and not self.is_offline:
+            self.is_last, self.is_offline, self.calls_left = False, True, OFFLINE_CALLS
+        else:
+            self.script.trouble("a turn reached its bounds without an answer")
+            self.show_trouble()
+            return False
+        return True
+
+    def show_trouble(self) -> None:
+        """Show those who wait that no answer comes."""
+        request = self.request
+        if emote := self.script.emote("trouble"):
+            self.script.game.show(emote, request.audience, request.channel, request.asker)
 
     @inlineCallbacks
     def ask(self) -> Steps[Any]:
-        """One model call; fires with its reply, or None if a bound is reached."""
+        """One model call; fires with its reply, or None if there is none."""
         script, request, report = self.script, self.request, self.report
-        tokens = report.prompt_tokens + report.completion_tokens
-        if script.now() >= request.deadline or tokens > TURN_CONTEXTS * script.limits().tokens:
-            return None
+        withdrawn = tuple(script.tools.tools) if self.is_last else self.tools.withdrawn
+        self.calls_left -= 1
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
@@ -166,14 +220,15 @@ class _Turn:
                     script,
                     self.character,
                     request,
-                    withdrawn=self.tools.withdrawn,
+                    withdrawn=withdrawn,
                     since=self.since,
                     found=self.found,
                     model=self.model,
                 )
             if not prompt.fits:
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
-                return None
+                if not self.is_offline:
+                    return None
             event = script.budgets.events()[-1]
             yield script.breathe()
             try:
@@ -260,11 +315,12 @@ class _Turn:
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         slow_s, again = SLOW_SHARE * asked.timeout_s, asked
+        has_next = self.is_needed() and self.wants_offline()
         self.asked += 1
         # What marks the call, when a reload interrupts it and the turn begins anew.
         mark = " ".join((script.scope, request.context, str(self.asked), *request.source_ids))
         key = mark if request.source_ids else ""
-        asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=key)
+        asked = replace(asked, within_s=min(asked.within_s, left_s), has_next=has_next, key=key)
         # An answer of the offline model counts once, however often that looks something up.
         is_counted = asked.model != OFFLINE_MODEL or not self.report.iterations
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
@@ -296,7 +352,7 @@ class _Turn:
 
     def _read(self, reply: ModelReply) -> _Answer:
         """What a reply says and calls."""
-        content = reply.content or ""
+        content = storable(reply.content or "")
         calls: Sequence[Mapping[str, Any]] = reply.tool_calls
         names, pose, offered = [self.character.key], "", self.script.tools.offered()
         is_long = len(content) > CLEANED_CHARS
@@ -458,8 +514,7 @@ class _Turn:
         if self.is_refused and not (said or self.report.spoken):
             # Who asked sees it, and `ai/why` names it.
             script.runtime.refused = (script.now(), request.audience)
-            if emote := script.emote("trouble"):
-                script.game.show(emote, request.audience, request.channel, request.asker)
+            self.show_trouble()
             return
         if said in self.report.spoken:
             said = text = ""

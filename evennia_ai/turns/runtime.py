@@ -36,6 +36,8 @@ QUEUE_LIMIT = 500
 _LINE_TOKENS = 20
 # Waits before a turn that no model answered is tried again.
 RETRY_WAITS_S = (5.0, 20.0, 60.0)
+# Model calls that an assistant may make for itself in a minute, those of compactions apart.
+OWN_CALLS_A_MINUTE = 2
 # Own lines that a reply must not repeat.
 LINES_REMEMBERED = 8
 # Prompts that are kept to be looked at, packed: newest turns of an assistant.
@@ -91,6 +93,9 @@ class Runtime:
     prepared: "Compaction | None" = None  # a night's next, with what was extracted for it
     compacting: str = ""  # what fired the one whose summaries are being made
     extracts: bool = False  # whether no model is asked for them
+    compacted_at: float = float("-inf")  # when the last automatic one began
+    # When the newest calls for itself were made.
+    own_calls: deque[float] = field(default_factory=partial(deque, maxlen=OWN_CALLS_A_MINUTE))
     # How often the owed summaries were tried in vain, and when to try again.
     better_tries: tuple[int, float] = (0, 0.0)
     # The prompts of the newest turns, packed, with the time of their budget.
@@ -249,7 +254,8 @@ class Runtime:
             self.company_at = min(self.company_at, now)
             self.last_spoke_at = min(self.last_spoke_at, now)
             self.player_spoke_at = min(self.player_spoke_at, now)
-            self.trouble_shown_at = float("-inf")
+            self.trouble_shown_at = self.compacted_at = float("-inf")
+            self.own_calls.clear()
             self.notes.clear()
             self.told_enough.clear()
             self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}

@@ -9,15 +9,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks, succeed
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant, SpendRows
+from evennia_ai.sleep.compaction.due import BETTER
+from evennia_ai.turns.runtime import OWN_CALLS_A_MINUTE
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
     NEAR,
@@ -33,6 +36,9 @@ from evennia_ai.turns.spend_book import (
 # The holder of the game's row, and what begins the holder of an assistant's own.
 GAME, OWN = "game", "assistant "
 RATE_S = 60.0
+# Calls that count towards no limit of the assistant's own: answers, those of a compaction, which
+# are bounded by what leaves, and those that staff ask for.
+NOT_OWN = (CONTEXT_AWAKE, "tick", "summary", CONTEXT_PRE_COMPACTION, "test")
 # Bytes of a text in a token, fewest, where a text is embedded.
 _EMBEDDED_BYTES = 3
 
@@ -151,20 +157,20 @@ class SpendHandler:
 
     def row(self, holder: str = "") -> SpendRow:
         """What a holder has spent in the present day and month."""
-        stored = self.shared.row(holder or self._own)
+        stored = self.shared.row(holder or self._holder)
         row = stored.at(self._script.now())
         if row.day.label < stored.day.label or row.month.label < stored.month.label:
             self._put(holder, row)  # made while the clock was wrong
         return row
 
     @property
-    def _own(self) -> str:
+    def _holder(self) -> str:
         return OWN + self._script.scope
 
     @property
     def limits(self) -> Mapping[str, float]:
         """The caps that `spend_caps` may only lower; the same object until they are changed."""
-        return self.shared.row(self._own).limits
+        return self.shared.row(self._holder).limits
 
     def keep_limits(self, limits: Mapping[str, float | None]) -> None:
         """Keep caps, by `OWN_LIMITS`, out of reach of Evennia's commands; None: no cap."""
@@ -233,18 +239,42 @@ class SpendHandler:
         """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
 
         Fires with the reply; fails as `ModelClient.complete`, and with `SpendError` at a cap or
-        where a player has caused enough calls for a while.
+        where a player, or the assistant itself, has caused enough calls for a while. Summaries that
+        are made again wait for their turn instead.
         """
+        script = self._script
         if not self.may_answer(asker):
             return fail(SpendError("this player has caused enough calls for a while"))
-        self.shared.note_call(self._payer(asker), self._script.now())
+        self.shared.note_call(self._payer(asker), script.now())
         if request.model == OFFLINE_MODEL:
-            return self._script.mind.model.complete(request)
-        return self._paid(request, self._account(asker))
+            return script.mind.model.complete(request)
+        is_remake = script.runtime.compacting == BETTER
+        if asker is not None or request.purpose in NOT_OWN and not is_remake:
+            return self._paid(request, self._account(asker))
+        wait_s = self.own_wait_s()
+        if wait_s and (not is_remake or script.state.mode == "sleep"):
+            return fail(SpendError("the assistant has made enough calls for itself for a while"))
+        request = self._own(request, wait_s)
+        waited = script.rest(wait_s) if wait_s else succeed(None)
+        return waited.addCallback(lambda _: self._paid(request, ""))
+
+    def own_wait_s(self) -> float:
+        """Seconds until the assistant may make a call for itself; 0 if it may now."""
+        times = self._script.runtime.own_calls
+        if len(times) < OWN_CALLS_A_MINUTE:
+            return 0.0
+        return max(0.0, times[0] + RATE_S - self._script.now())
+
+    def _own(self, request: ModelRequest, wait_s: float) -> ModelRequest:
+        """Note a call that the assistant makes for itself: it is tried once, at one model."""
+        self._script.runtime.own_calls.append(self._script.now() + wait_s)
+        return replace(request, fallback_models=(), is_own=True)
 
     def ahead(self, request: ModelRequest) -> "Deferred[ModelReply]":
         """Let a model of the game's own read ahead: nobody is billed, and no cap is used up."""
-        return self._script.mind.model.complete(request)
+        if self.own_wait_s():
+            return fail(SpendError("the assistant has made enough calls for itself for a while"))
+        return self._script.mind.model.complete(self._own(request, 0.0))
 
     def may_answer(self, asker: str | None) -> bool:
         """Whether somebody (stable id), or nobody, may cause a model call now."""
@@ -272,7 +302,7 @@ class SpendHandler:
             if cap.is_reached(self.row(key)):
                 self.tell_staff(account)
                 raise SpendError(f"{cap} is reached, {cap.until}")
-            holder = key or self._own
+            holder = key or self._holder
             going_on = (each for holders, each in shared.calls.values() if holder in holders)
             if cap.is_reached(self.row(key).plus(sum(going_on, Amount()))):
                 raise SpendError(f"calls that go on may use all that {cap} leaves")
@@ -296,7 +326,7 @@ class SpendHandler:
 
     def _put(self, holder: str, row: SpendRow) -> None:
         if holder or self._script.pk:  # a deleted assistant has nothing to keep
-            self.shared.put(holder or self._own, row)
+            self.shared.put(holder or self._holder, row)
 
     def _settle(self, call: str, account: str, amount: Amount) -> None:
         """Count what a call has cost; where that fails, the reply must not be lost with it."""
@@ -310,7 +340,7 @@ class SpendHandler:
         self.tell_staff(account)
 
     def _keys(self, account: str) -> list[str]:
-        own = self._own if self._script.pk else ""  # a deleted assistant has nothing to keep
+        own = self._holder if self._script.pk else ""  # a deleted assistant has nothing to keep
         return list(filter(None, (own, GAME, account)))
 
     def tell_staff(self, account: str) -> None:
@@ -322,9 +352,9 @@ class SpendHandler:
     def _alert(self, holder: str, cap: Cap, spent: float, window: str) -> None:
         is_reached, alerted = spent >= cap.limit, self.shared.alerted
         news = window, "reached" if is_reached else "near"
-        if spent < NEAR * cap.limit or alerted.get((holder or self._own, cap)) == news:
+        if spent < NEAR * cap.limit or alerted.get((holder or self._holder, cap)) == news:
             return
-        alerted[holder or self._own, cap] = news
+        alerted[holder or self._holder, cap] = news
         self._script.audit("spend limit", cap=str(cap), spent=spent, limit=cap.limit)
         if is_reached:
             self._script.alert(f"{cap} is reached: no replies {cap.until}")

@@ -7,9 +7,9 @@ most ticks have nothing to do.
 from dataclasses import replace
 from itertools import islice
 
-from twisted.internet.defer import CancelledError, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlineCallbacks
 
-from evennia_ai.background import Steps
+from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import (
@@ -34,7 +34,15 @@ from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
 from evennia_ai.sleep.compaction.compact import due
-from evennia_ai.sleep.compaction.due import COUNT, EMERGENCY, REQUEST, SLEEP, check_room, firing
+from evennia_ai.sleep.compaction.due import (
+    COUNT,
+    EMERGENCY,
+    PAUSE_S,
+    REQUEST,
+    SLEEP,
+    check_room,
+    firing,
+)
 from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
@@ -58,6 +66,8 @@ LORE_LINES = 4
 ANSWERED_LINES, ANSWERED_CHARS = 12, 400
 # So many of the newest messages a small model makes use of; those before are given it as memories.
 SMALL_SEES = 6
+# Time behind a turn's deadline after which it is cut off; until then it ends by itself.
+GRACE_S = 2.0
 Hits = tuple[Hit, ...]
 
 
@@ -119,7 +129,8 @@ class Tick:
     def check_emergency(self) -> Steps[bool]:
         """Compact before any other work if the context is nearly full; fires with whether it was.
 
-        With `compact_background` no model is asked but the offline one: the better summary follows.
+        With `compact_background`, and soon after another one, no model is asked but the offline
+        one: the better summary follows.
         """
         job = due(self.script, EMERGENCY)
         if job is None:
@@ -130,8 +141,11 @@ class Tick:
         self.script.log(
             f"context nearly full ({share:.1%} of its room): compacting now", warning=True
         )
+        began = self.runtime.compacted_at
         self.runtime.stop_behind()
-        job.extracts = better_follows(self.script)
+        self.runtime.compacted_at = began
+        is_again = 0 <= self.script.now() - began < PAUSE_S or self.runtime.compaction_waits[0] > 0
+        job.extracts = is_again or better_follows(self.script)
         outcome = yield job.extract_and_run()
         if not isinstance(outcome, Done):
             why = outcome.reason if isinstance(outcome, Skipped) else outcome.detail
@@ -203,12 +217,13 @@ class Tick:
             audience=script.game.audience(),
             context=CONTEXT_UNASKED,
             max_iterations=1,
-            deadline=now + script.turn_timeout_s,
+            deadline=now + script.config.turn_timeout_s,
             answering=(unasked_line(reason),),
         )
         try:
-            report: TurnReport = yield script.run_turn(request)
-        except ModelError as error:
+            running = script.run_turn(request)
+            report: TurnReport = yield in_time(running, script.config.turn_timeout_s + GRACE_S)
+        except (ModelError, TimeoutError) as error:
             script.log(f"nothing is said unasked: {error}", warning=True)
             return "idle"
         finally:
@@ -315,10 +330,17 @@ class Tick:
             return False
         return is_private(group.audience) or any(here.values())
 
+    def think(self, group: Group) -> Deferred[TurnReport]:
+        """One turn for one audience; fires with its report.
+
+        Whatever hangs in it, it fails with `TimeoutError` soon after the turn's deadline.
+        """
+        return in_time(self._think(group), self.script.config.turn_timeout_s + GRACE_S)
+
     @inlineCallbacks
-    def think(self, group: Group) -> Steps[TurnReport]:
-        """One turn for one audience; fires with its report."""
+    def _think(self, group: Group) -> Steps[TurnReport]:
         script, runtime, last = self.script, self.runtime, group.events[-1]
+        deadline = script.now() + script.config.turn_timeout_s
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
         given, passed_over = yield self._retrieved(group, seen)
         talks, answering = self._tail_lines(group)
@@ -330,7 +352,7 @@ class Tick:
             retrieved=given,
             passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
-            deadline=script.now() + script.turn_timeout_s,
+            deadline=deadline,
             talks=talks,
             answering=answering,
         )
@@ -425,7 +447,8 @@ class Tick:
             dream = state.last_sleep
             state.last_sleep = {**dream, "steps": {**dream.get("steps", {}), **did}}
         if state.mode == "sleep":  # nobody woke it meanwhile
-            state.dreamt = True
+            # What waits for a model call of its own goes on at the next tick.
+            state.dreamt = not any(step.get("waiting") for step in report.values())
             state.set_mode("sleep", "sleeping")
         return "dreamt"
 

@@ -55,7 +55,7 @@ class TestAwakeTick(AssistantTest):
         now = self.script.now()
         self.model.default = "Yes?"
         self.assertEqual(self.tick_at(now, "Aria, hello"), "turn")
-        self.assertLessEqual(self.model.requests[-1].timeout_s, 20)
+        self.assertLessEqual(self.model.requests[-1].within_s, 20)
         self.assertEqual(self.tick_at(now + 29, "Aria, one more thing"), "cooldown")
         self.assertEqual(len(self.model.requests), 1)
         self.assertEqual(self.tick_at(now + 30), "turn")

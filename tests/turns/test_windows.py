@@ -133,7 +133,7 @@ class TestAskedFirst(SmallWindow):
 
     def test_what_compaction_cannot_reach(self):
         """What the window is too small for names the window, not an option that would not help."""
-        self.serve(names=2000)
+        self.serve(names=2100)
         self.fill(30, words=60)
         check_room(self.script)
         reason = no_room(self.script)

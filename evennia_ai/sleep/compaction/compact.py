@@ -34,6 +34,7 @@ from evennia_ai.sleep.compaction.due import (
     COUNT,
     EMERGENCY,
     MANUAL,
+    RULES,
     SLEEP,
     firing,
     make_plan,
@@ -101,6 +102,7 @@ class Compaction:
         if script.over_spend() or self._masked_history() is not None:
             self.extraction = Extraction(stopped_by="not needed")
             return
+        self._note_start()
         parts = {scope: plan.part(scope) for scope in plan.summarised}
         with self._waiting_after_failures():
             extractor = Extractor(script, self.trigger, self.instructions, True)
@@ -124,11 +126,21 @@ class Compaction:
             if outcome is None:
                 yield script.breathe()
                 outcome = yield self._summarise()
-        if isinstance(outcome, Failed) and self.trigger != MANUAL:
+        if self.trigger != MANUAL and (isinstance(outcome, Failed) or self._is_in_vain(outcome)):
             wait_longer(script)
+            script.runtime.compacted_at = float("-inf")
         elif isinstance(outcome, Done):
             script.runtime.compaction_waits = 0, 0.0
         return outcome
+
+    def _is_in_vain(self, outcome: Outcome) -> bool:
+        """Whether a compaction is done and what fired it would fire again at once."""
+        return isinstance(outcome, Done) and RULES[self.trigger](self.script)
+
+    def _note_start(self) -> None:
+        """Note that models are about to be asked, so that the next one waits (`due.PAUSE_S`)."""
+        if self.trigger != MANUAL and not self.extracts:
+            self.script.runtime.compacted_at = self.script.now()
 
     @contextmanager
     def _waiting_after_failures(self) -> Iterator[None]:
@@ -167,6 +179,8 @@ class Compaction:
             return "compaction disabled"
         if not script.history.messages():
             return "no history"
+        if script.limits().only_talks:
+            return "the model's window is too small"
         share, threshold = script.usage(), self._threshold
         if self.trigger in (MANUAL, EMERGENCY):
             return ""
@@ -210,6 +224,7 @@ class Compaction:
         """Summaries first, then the commit."""
         script, plan = self.script, self.plan
         original, cap, folds = script.history.tokens(), summary_cap(script, plan), list[Fold]()
+        self._note_start()
         try:
             with at_work(script, self.trigger, self.extracts):
                 yield script.breathe()
@@ -293,8 +308,8 @@ def wait_longer(script: Assistant) -> None:
     tries, until = script.runtime.compaction_waits = longer(script.runtime.compaction_waits, now)
     if tries == TELL_AFTER:
         script.alert(
-            f"{tries} compactions in a row failed; the next one is tried in "
-            f"{(until - now) / 60:.0f} minutes. See `aistatus`."
+            f"{tries} compactions in a row failed or made too little room; the next one is tried "
+            f"in {(until - now) / 60:.0f} minutes. See `aistatus`."
         )
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import ModelError
+from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -20,7 +20,7 @@ from evennia_ai.llm_interaction.summary import summary_levels
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
-from evennia_ai.sleep.compaction.compact import Locked, at_work, longer, summary_cap
+from evennia_ai.sleep.compaction.compact import WAIT_S, Locked, at_work, longer, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER
 from evennia_ai.sleep.compaction.extraction import Extraction, Extractor, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
@@ -121,6 +121,8 @@ def is_better_due(script: Assistant) -> bool:
         return False
     if not (config.compact_enabled and config.compact_auto) or script.state.hold:
         return False
+    if script.limits().only_talks or script.spend.own_wait_s():
+        return False
     return not script.over_spend()
 
 
@@ -137,14 +139,18 @@ def better_summaries(
         return Skipped("no better summary is due")
     count = 0
     try:
-        written = yield _facts(script, locked)
         with at_work(script, BETTER):
+            written = yield _facts(script, locked)
             while summary_levels(script)[0][1] != OFFLINE_MODEL and (record := next_owed(script)):
                 yield script.breathe()
                 yield remake(script, record, written.get(record.id), locked, needs_model=True)
                 count += 1
     except CancelledError:
         raise
+    except SpendError as error:  # asleep it does not wait for the next call: the next dream goes on
+        tries, _ = script.runtime.better_tries
+        script.runtime.better_tries = tries, script.now() + WAIT_S
+        return Failed(str(error))
     except Exception as error:
         tries, _ = script.runtime.better_tries = longer(script.runtime.better_tries, script.now())
         if not isinstance(error, ModelError):

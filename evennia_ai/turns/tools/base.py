@@ -67,6 +67,11 @@ class ToolContext:
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
     approved: bool = False  # whether staff have approved it
     unasked: bool = False  # whether nobody asked for this turn
+    deadline: float = float("inf")  # of the turn, seconds since the epoch
+
+    def left_s(self) -> float:
+        """Seconds left of the turn, at least one."""
+        return max(1.0, self.deadline - self.script.now())
 
     @property
     def withdrawn(self) -> tuple[str, ...]:

@@ -98,6 +98,22 @@ class ToolOutcome:
     concluded: bool = True  # whether all of them succeeded and leave nothing new to tell the model
 
 
+def distinct(calls: Sequence[Mapping[str, Any]], registry: ToolRegistry) -> list[Mapping[str, Any]]:
+    """The calls of one reply, without those that say the same as an earlier one."""
+    kept: dict[str, Mapping[str, Any]] = {}
+    for call in calls:
+        function = call.get("function") or {}
+        name, raw = str(function.get("name") or ""), function.get("arguments")
+        tool = registry.tools.get(name)
+        try:
+            arguments = read_arguments(raw, tool.parameters) if tool else raw
+        except ToolError:
+            arguments = raw
+        said = json.dumps([name, arguments], sort_keys=True, default=str)
+        kept.setdefault(" ".join(said.split()), call)
+    return list(kept.values())
+
+
 @inlineCallbacks
 def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> Steps[ToolOutcome]:
     """Run tool calls one after the other; fires with a `ToolOutcome`.
@@ -125,7 +141,8 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
                 number = let_wait(tool, function.get("arguments"), arguments, ctx).number
                 text = WAITS.format(number=number)
             else:
-                text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
+                running = maybeDeferred(tool.run, ctx, **arguments)
+                text = yield in_time(running, min(TOOL_TIMEOUT_S, ctx.left_s()))
                 ctx.script.audit("tool", tool=name, audience=ctx.audience)
                 acted = True
                 ctx.has_acted = ctx.has_acted or tool.public_act
