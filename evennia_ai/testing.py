@@ -26,7 +26,6 @@ from evennia_ai.history.messages import new_id
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
 from evennia_ai.llm_interaction.dialects import read
-from evennia_ai.llm_interaction.profiles import is_small_name
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import Window
@@ -58,15 +57,21 @@ def call(name: str, **arguments: object) -> list[dict[str, Any]]:
     return [{"id": new_id("call_"), "type": "function", "function": function}]
 
 
+def silence(request: ModelRequest) -> Answer:
+    """What a model answers that chooses to say nothing: a call of `noop` in a talk."""
+    return call("noop") if "noop" in request.called else ""
+
+
 class ScriptedModel:
     """A model whose answers are given beforehand; `requests` keeps every request.
 
     Args:
         answers: One for each call: a text, tool calls (see `call`), a `ModelReply`, or an
             exception to fail with.
-        default: What answers when they are used up, or a function from the request to it.
+        default: What answers when they are used up, or a function from the request to it; by
+            default it chooses silence.
         window: The model's context window in tokens, None if unknown.
-        carries: Whether its template shows it tools; None if unknown.
+        calls_tools: Whether it is offered tools; None if it was not tried.
 
     Attributes:
         held: Whether answers wait until `release` is called.
@@ -80,14 +85,14 @@ class ScriptedModel:
     def __init__(
         self,
         answers: Iterable[Answer] = (),
-        default: Answer | Callable[[ModelRequest], Answer] = "",
+        default: Answer | Callable[[ModelRequest], Answer] | None = None,
         window: int | None = None,
-        carries: bool | None = None,
+        calls_tools: bool | None = True,
     ):
         self.answers = list(answers)
-        self.default = default
+        self.default = silence if default is None else default
         self.requests: list[ModelRequest] = []
-        self._window, self.carries = window, carries
+        self._window, self.calls_tools = window, calls_tools
         self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []
 
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
@@ -124,9 +129,7 @@ class ScriptedModel:
 
     def facts(self, model: str) -> ModelFacts:
         window = Window(self._window, "the script") if self._window else None
-        return ModelFacts(
-            window, self.carries, price=self.price, own=self.own, small=is_small_name(model)
-        )
+        return ModelFacts(window, self.calls_tools, price=self.price, own=self.own)
 
     def forget(self, model: str) -> "Deferred[None]":
         return succeed(None)
@@ -334,7 +337,7 @@ class FakeGame:
             {"id": each, "key": key, "player": True, "assistant": False}
             for key, each in people.items()
         ),
-        "things": ("t1.lamp",),
+        "things": {"t1.lamp": "a lamp"},
         "has_things_for": True,
         "carried": (),
         "audience": PUBLIC,
@@ -365,7 +368,9 @@ class FakeGame:
 
         return answer
 
-    def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
+    def speak(
+        self, text: str, audience: str, channel: str, asker: str | None, to: str | None = None
+    ) -> None:
         self.said.append((audience, text))
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:

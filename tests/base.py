@@ -78,7 +78,7 @@ class AssistantTest(TestCase):
     """
 
     answers = ()
-    default = ""
+    default = None
     # Of each object its class and key, by name; and the statements that wrote them all.
     world_rows, written = {}, []
 

@@ -54,7 +54,7 @@ from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
-from evennia_ai.llm_interaction.reply import speakable
+from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
 from evennia_ai.protocol import Named
 from evennia_ai.rag_memory.entities import bare
 from evennia_ai.rag_memory.lore import Verdict
@@ -109,16 +109,29 @@ class GameHandler:
     def _name(self, obj: DefaultObject) -> str:
         return name_of(obj, self.character)
 
-    def say(self, text: str) -> None:
-        """Speak aloud, in pieces of MUD length."""
-        self._voice(self._pieces(text))
+    def say(self, text: str, to: str | None = None) -> None:
+        """Speak aloud, in pieces of MUD length; `to` somebody here (stable id) where it says so.
 
-    def _voice(self, pieces: list[str], people: Sequence[DefaultObject] | None = None) -> None:
+        Only Evennia's own way of saying things can name a listener.
+        """
+        room = self._room
+        person = next((obj for obj in room.contents if to and stable_id(obj) == to), None)
+        options: dict[str, Any] = {}
+        if person is not None and type(self.character).at_say is DefaultObject.at_say:
+            line = '{object} says to {listener}, "{speech}"'
+            options = {"msg_location": line, "mapping": {"listener": person}}
+        self._voice(self._pieces(text), **options)
+
+    def _voice(
+        self, pieces: list[str], people: Sequence[DefaultObject] | None = None, **options: Any
+    ) -> None:
         """Say by the game's own command, or the body's hooks; whisper to some people by those."""
-        body, options = self.character, {"whisper": True, "receivers": people} if people else {}
+        body = self.character
+        if people:
+            options = {"whisper": True, "receivers": people}
 
         def speak(piece: str) -> None:
-            speech = body.at_pre_say(piece, **options)
+            speech = body.at_pre_say(piece, **({} if "mapping" in options else options))
             if speech and (reference := _OWN_REFERENCE.match(speech)):
                 self._pose(speech[reference.end() :], "whisper" if people else "say", people)
             elif speech:
@@ -146,7 +159,7 @@ class GameHandler:
         hooks = type(body).at_say, type(room).msg_contents
         is_sure = own is None and hooks == (DefaultObject.at_say, DefaultObject.msg_contents)
         with nullcontext() if is_sure else overheard(body) as shown:
-            told = self._told(act, own, text)
+            told = self._told(act, own, text.replace("\n", " "))
         if shown is None:
             return
         if not people:
@@ -207,8 +220,14 @@ class GameHandler:
         found = find(next(pages, None) or speaker_id)
         return found if isinstance(found, AccountDB) else getattr(found, "account", None)
 
-    def speak(self, text: str, audience: str, channel: str, asker: str | None) -> None:
-        """Answer a turn's audience the way it spoke; a whisper goes to all of a talk."""
+    def speak(
+        self, text: str, audience: str, channel: str, asker: str | None, to: str | None = None
+    ) -> None:
+        """Answer a turn's audience the way it spoke; a whisper goes to all of a talk.
+
+        Said aloud, words and poses come in their order; `to` is the stable id of whom the words
+        are for, where they say so.
+        """
         if audience == STAFF:
             raise ToolError("what is for staff alone is not spoken")
         is_secret = is_private(audience) and not self.only_present(audience)
@@ -219,7 +238,11 @@ class GameHandler:
             circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
             self._voice(self._pieces(text), list(dict.fromkeys([first, *circle])))
         else:
-            self.say(text)
+            for piece in pieces(text, self.character.key):
+                if piece.is_spoken:
+                    self.say(piece.text, to)
+                else:
+                    self.emote(piece.text)
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
@@ -567,10 +590,10 @@ class GameHandler:
             "exits": [self._name(way) for way in self._seen(asker) if way.destination],
         }
 
-    def things(self, asker: str | None = None) -> tuple[str, ...]:
-        """Stable ids of what the assistant and `asker` see here besides people and ways out."""
-        objects = self._seen(asker)
-        return tuple(stable_id(o) for o in objects if not o.destination and not is_person(o))
+    def things(self, asker: str | None = None) -> dict[str, str]:
+        """What the assistant and `asker` see here besides people and ways out: names by id."""
+        objects = (o for o in self._seen(asker) if not o.destination and not is_person(o))
+        return {stable_id(o): self._numbered(o) for o in objects}
 
     def has_things_for(self, asker: str) -> bool:
         """Whether the assistant may fetch or give some thing that it carries or that lies here."""
@@ -753,13 +776,13 @@ class GameHandler:
         return bool(passes(obj, lock, no_superuser_bypass=True, default=False, access_type="tool"))
 
     def _pieces(self, text: str) -> list[str]:
-        pieces, left_out = speakable(text, [self.character.key])
+        shown, left_out = speakable(clean_reply(text, [self.character.key]))
         if left_out:
             logger.log_info(
                 f"[ai] {self.character.key}: {left_out} characters of a reply "
                 "were too long to be said"
             )
-        return [literal(piece.replace("\n", " ")) for piece in pieces]
+        return [literal(piece) for piece in shown]
 
     def _person(self, name: str, asker: str | None = None) -> DefaultObject:
         thing = self._thing(name, asker=asker)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, widest_of
-from evennia_ai.history.frames import heard_line, notice, one_line
+from evennia_ai.history.frames import NOTICED, flat, note, one_line, talk_line
 from evennia_ai.history.sealed import unseal
 from evennia_ai.history.stored import Stored, Unreadable
 
@@ -205,7 +205,7 @@ def is_by(message: Message, people: Collection[str], until: str = "") -> bool:
 
 
 def rendered(message: Message) -> dict[str, Any]:
-    """A message in the chat format of the model's API, speech as quoted data."""
+    """A message in the chat format of the model's API; what people said as lines of talk."""
     role = message.role
     if role == "assistant" and message.tool_calls:
         return {
@@ -220,16 +220,20 @@ def rendered(message: Message) -> dict[str, Any]:
             "name": message.name,
             "content": mask_of(message).get("placeholder") or message.content,
         }
-    if role == "user" and message.speaker:
-        speaker, channel = message.speaker, message.channel or "say"
-        return {
-            "role": role,
-            "content": heard_line(speaker.key, speaker.id, channel, message.content),
-        }
     if role == "system":
         # Providers take later system messages as orders; a stored one is data.
-        return {"role": "user", "content": notice(message.content)}
+        return {"role": "user", "content": note(NOTICED, message.content)}
+    if role == "user":
+        return {"role": role, "content": _heard(message)}
     return {"role": role, "content": message.content}
+
+
+def _heard(message: Message) -> str:
+    """What was heard as one line; empty where there are no words."""
+    is_coming = message.channel in COMINGS
+    if not (is_coming or flat(message.content)):
+        return ""
+    return talk_line(message.speaker_name, message.channel or "say", message.content)
 
 
 def mask_of(message: Message) -> Mapping[str, Any]:

@@ -27,7 +27,10 @@ SAVED_EVERY = 10
 NOTES_KEPT, NOTE_CHARS = 5, 120
 # Key of a reply's metadata, and most ids of each kind that a trace keeps.
 TRACE, MOST_IDS = "trace", 12
-REGIONS = ("System", "Tools", "Ledger", "Summaries", "History", "Retrieved", "Tail", "Reserve")
+REGIONS = (
+    *("System", "Tools", "Ledger", "Examples"),
+    *("Summaries", "History", "Retrieved", "Tail", "Reserve"),
+)
 # Of a history's room: what remains after a compaction, most that all summaries one reader sees
 # take, and most of what remains that the kept messages take.
 TARGET_SHARE, SUMMARIES_SHARE, KEPT_SHARE = 0.5, 0.3, 0.7

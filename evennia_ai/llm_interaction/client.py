@@ -33,8 +33,9 @@ from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
-from evennia_ai.llm_interaction.profiles import Profile, is_small_name
+from evennia_ai.llm_interaction.profiles import ONLY_SPEAKS, SPEAKS_AND_CALLS, Profile
 from evennia_ai.llm_interaction.tokens import TokenCounter
+from evennia_ai.llm_interaction.trial import talks_with_tools
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import KnownWindow, Window
 
@@ -147,10 +148,7 @@ class ModelClient:
         learned = () if where.is_offline else tuple(self.models.of(where.model).profile.said())
         price = wire.price_of(self._caller.litellm, where)
         free = where.is_local or (not any(price or ()) and is_near(where.api_base or ""))
-        small = is_small_name(model)
-        if self._local_models and where.is_local:
-            small = small or self._local_models.is_small(model)
-        return ModelFacts(known, self._carries_tools(where), learned, price, free, small)
+        return ModelFacts(known, self._calls_tools(where), learned, price, free)
 
     def _window(self, model: str) -> Window | None:
         known, listed = KnownWindow(), None
@@ -162,31 +160,39 @@ class ModelClient:
             known = known.told(Window(tokens, "its process") if tokens else None)
         return known.limit(listed)
 
-    def _carries_tools(self, where: wire.Endpoint) -> bool | None:
-        """Whether the tools of a request reach a model; None if unknown. Answers at once.
+    def _calls_tools(self, where: wire.Endpoint) -> bool | None:
+        """Whether a model talks well with tools and calls them; None if unknown. Answers at once.
 
-        A model on a server of the game's own is tried once, in the background, when this is first
-        asked; again after a while if the server did not answer. Known providers are not tried.
+        It is tried in the background when this is first asked, and again after a while if the
+        server did not answer. What was found is kept.
         """
         if where.is_offline:
             return None
         known = self.models.of(where.model)
         if known.profile.no_tools:
             return False
-        if self._clock() >= known.next_trial:
+        if not known.profile.speech and self._clock() >= known.next_trial:
             known.next_trial = self._clock() + TRIAL_PAUSE_S
-            if self._is_own(where):
-                # A server that does not answer shows in the calls that matter.
-                self._start(self._try_tools(where)).addErrback(lambda _: None)
-        return known.carries_tools
+            # A server that does not answer shows in the calls that matter.
+            self._start(self._try_tools(where)).addErrback(lambda _: None)
+        return known.profile.speech == SPEAKS_AND_CALLS if known.profile.speech else None
 
     async def _try_tools(self, where: wire.Endpoint) -> None:
-        async with asyncio.timeout(TRIAL_S):
-            carries = await wire.carries_tools(self._ready(), where, TRIAL_S)
-        known = self.models.of(where.model)
-        known.carries_tools, known.next_trial = carries, math.inf
-        if carries is False:
-            self.models.keep(where.model, replace(known.profile, no_tools=True))
+        caller = self._ready()
+
+        async def ask(request: ModelRequest) -> ModelReply:
+            async with asyncio.timeout(TRIAL_S):
+                return await caller.call(where, request, self.models.of(where.model).profile)
+
+        try:
+            calls = await talks_with_tools(ask, where.model, TRIAL_S)
+        except Exception as error:
+            if failure_of(error).kind not in ("bad_request", "server"):
+                raise
+            calls = False  # it refuses tools
+        profile = self.models.of(where.model).profile
+        speech = SPEAKS_AND_CALLS if calls else ONLY_SPEAKS
+        self.models.keep(where.model, replace(profile, speech=speech))
 
     def forget(self, model: str) -> Deferred[None]:
         """Forget what was learned of a model, its window, too."""
@@ -348,7 +354,6 @@ class ModelClient:
                 if not outcome.is_empty:
                     if outcome.native and profile.no_tools:  # so it was shown its tools
                         profile = replace(profile, no_tools=False)
-                        model.carries_tools = True
                     self.models.keep(where.model, profile)
                 break
             tries += 1

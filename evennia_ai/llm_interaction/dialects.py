@@ -314,7 +314,6 @@ _TURN = re.compile(
     r"|\]~!?b[\[\]](?:ai|user|system)?|\[e~\["  # MiniMax
     r"|<(?:tool_response|(?:function|tool)_results?)>|^```tool_outputs?\b"  # a made-up result
     r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|end)\][ \t]*$"
-    r"|^[ \t]*(?:(?:\* ?){3,}|-{3,}|={3,})[ \t]*$"  # what follows is another scene
     r"|\A(?:assistant|model)(?:[ \t]*\n|\s*(?=<\|))"
     r"|(?<=[.!?\"\u2026\u201d*])assistant[ \t]*\n"  # a header without its marks
     r"|^###\s*(?:Instruction|Input|Response|Human|User|Assistant):?\s*$"
@@ -360,16 +359,8 @@ _MARKED: tuple[tuple[str, str], ...] = (
     (r"^[ \t]*```(?:tool|tool_call|tool_code)[ \t]*\n", r"^[ \t]*```"),
 )
 _OPENING = tuple((re.compile(a, re.M | re.I), re.compile(b, re.M | re.I)) for a, b in _MARKED)
-# A line of the text protocol: `TOOL say: Good evening.`, `TOOL give {"thing": "lamp"}`.
-_LINE = re.compile(
-    rf"^[ \t]*+(?:\*\*)?TOOL\b(?:\*\*)?[ \t]*+(?::[ \t]*+)?(?P<name>{_NAME})?+[ \t]*+"
-    r"(?P<mark>[:(]?)[ \t]*+",
-    re.M,
-)
 _OPENERS = re.compile(
-    "|".join([_LINE.pattern, *(f"(?i:{_[0]})" for _ in _MARKED)])
-    .replace("?P<name>", "?:")
-    .replace("?P<mark>", "?:"),
+    "|".join(f"(?i:{_[0]})" for _ in _MARKED).replace("?P<name>", "?:"),
     re.M,
 )
 _REACT = re.compile(
@@ -415,7 +406,7 @@ def _marked(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
             break
         if reported and text[: opening.start()].rstrip(" \t")[-1:] not in ("", "\n"):
             continue  # quoted
-        made, end = _of_line(text, opening, tools) or _of_marks(text, opening.start(), tools)
+        made, end = _of_marks(text, opening.start(), tools)
         if not end:
             unread += 1
             continue
@@ -509,26 +500,6 @@ def _labelled(text: str, tools: Tools) -> list[Call]:
     return [repaired(found["name"], written, tools)]
 
 
-def _of_line(text: str, found: re.Match[str], tools: Tools) -> tuple[list[Call], int] | None:
-    """The call of a line of the text protocol, and where it ends; None for marks."""
-    line = _LINE.match(text, found.start())
-    if not line:
-        return None
-    name, start = line["name"] or "", line.end()
-    if text.startswith("{", start):
-        body, length = _object(text[start:])
-        source = text[start : start + length]
-        made = [(name, body)] if name else list(_payload(source, tools)) or [("", source)]
-        return made, start + length
-    more = text[start:].split("\n", 1)[0]
-    said, end = more.strip(" \t\"'`:<>(){}[]*\r"), start + len(more)
-    is_stop = not line["mark"] and not any(map(str.isalnum, said))  # as in `TOOL look.`
-    if name and (not said or is_stop):
-        return [(name, "{}")], end
-    # Words behind a bare name are an argument only of a tool that has one: others are prose.
-    return ([(name, said)], end) if tools.get(name) or (name and line["mark"]) else ([], 0)
-
-
 # What stands in a call: JSON, XML, Python, or a name and arguments.
 
 _XML = re.compile(
@@ -569,7 +540,7 @@ def _bare(key: str) -> str:
 def _payload(body: str, tools: Tools) -> Iterator[Call]:
     """The calls that stand in a text as such."""
     body = _STRING.sub(lambda found: _dumped(found[2]), _WRAPPERS.sub("", body))
-    body = _unfenced(body).removeprefix("TOOL ").removeprefix("await ").rstrip("; \n")
+    body = _unfenced(body).removeprefix("await ").rstrip("; \n")
     if inner := list(_INNER.finditer(body)):
         ends = [*(each.start() for each in inner[1:]), len(body)]
         for each, end in zip(inner, ends, strict=True):
@@ -795,135 +766,12 @@ def _without_marks(text: str) -> str:
 
 # What models put round their words, in this order.
 
-# A paragraph about the reply, sentences that can be nothing else, and words that set a tone.
-_REPLYING = r"(?:respond|reply|answer)(?:ing)?"
-_ABOUT = (
-    r"[^\n]*\b(?:the user (?!of\b)[^\n]*\b(?:i|we)\b"
-    rf"|(?:i|we)(?: should| need to| must| will|['\u2019]ll) {_REPLYING}"
-    r" (?:as (?:(?-i:[A-Z])|(?:the|my) character)|in character|(?:kindly|briefly)\b(?!,))"
-    rf"|let me (?:think about how [\w ]{{1,30}}\b{_REPLYING}|respond as|craft)\b"
-    r"|(?:stay|remain|keep)(?:ing)? in character\b(?!,))[^\n:]*"
-)
-_TASK = (
-    r"(?<![^\n.!?:\"])[^\n.!?:\"]*\b(?:the user (?:asks|asked|wants|wanted|says|said|greets|greeted"
-    r"|is (?:ask|greet|look)ing|has asked)\b"
-    rf"|(?:i|we) (?:should|need to|must) {_REPLYING} in character\b"
-    rf"|(?:i|we) (?:should|need to) {_REPLYING} as (?:(?-i:[A-Z])|(?:the|my) character)"
-    r"|(?:i|we) (?:should|need to|must) (?:stay|remain|keep) in character\b)"
-    r"[^\n.!?:\"]*(?:[.!?]+|$)"
-)
-_TONE = (
-    r"\s?(?:(?:emotion|mood|tone|expression|feeling|voice|to)\b[^\[\]<>(){}\n]{0,40}"
-    r"|happy|sad|angry|calm|neutral|warm(?:ly)?|soft(?:ly)?|excited|serious|joy|laugh|chuckle"
-    r"|sigh|giggle"
-    r"|gasp|pause|beat)\s?"
-)
-_ARROW = r"(?:[\u27a4\u25b6\u25ba\u2192]|\d\ufe0f?\u20e3|\[\d\])"
-_ITEM = rf"(?:{_ARROW}|[-*>\u2022](?=[ \t])|(?:\d|[a-d])[.)])"
-# What only a game's interface counts, and how: a word alone is one of people's own.
-_FIGURES = (
-    r"[^\w\n]{0,6}(?:hp|mp|xp|health|mana|stamina|affection|mood|trust|relationship|stats?|quest)\b"
-    r"[^\n.!?]{0,40}?(?:[+-]\d|\d ?/ ?\d|[\u2588\u2591-\u2593]|\||increased by|updated:)[^\n]*"
-)
-# What is no part of a reply and stands behind it on lines of its own.
-_BEHIND = (
-    rf"(?:{_FIGURES}|\|[-:| ]+"
-    r"|[\[(*]+[^\n\])*]{0,200}\b(?:response|memory|journal|continued?|as requested|next actions?)\b"
-    r"[^\n]*[\])*]+|[\[(*]{1,3}(?:(?:the )?end (?:of )?scene|fades? to black)[\])*.]{1,4}"
-    r"|(?:tags|summary|translation|english|journal|memory|suggested \w+|scene):[^\n]*"
-    r"|(?:#\w+\s*)+|\{\s*\"\w+\":[^\n]*\}|```\w*\s*\{[^`]*\}\s*```"
-    r"|\U0001f4ad[^\n]*|// [^\n]*|<(?:div|span|status|hud)\w*\b[^\n]*"
-    r"|this re(?:sponse|ply) [^\n]*\bcharacter\b[^\n]*"
-    r"|how (?:would|do) you (?:like|want) to proceed\?|your turn[!.]"
-    r"|\[[^\[\]\n]{1,30}\](?:\s*\[[^\[\]\n]{1,30}\])++)[ \t]*(?=\n|\Z)"
-)
-_OUT_OF_CHARACTER = r"(?:ooc|\u043e\u043e\u0441)\b"
-_OPENS, _CLOSES = r"\[({\uff08\u3010", r"\])}\uff09\u3011"
-_SMILES = r"(?:smil|nod|grin|laugh|sigh|shrug|wink|bow|chuckl|wav)(?:e?s|ing)\b"
+# A thought in a fence, or as a terminal shows it, and the switch of one.
 _ROUND = replacements(
-    (r"\\n", "\n"),
-    r"```\w*\s*```",
-    # thoughts in a fence, as a terminal shows them, as a quotation, as a list
     r"\A(?s:```(?:think(?:ing)?|thoughts?|reasoning)\n.*?\n```"
     r"|thinking\.{3}\n.*?\n\.{3}\s?done thinking\.?)\s*",
-    r"\AThought: [^\n]*\n+(?=(?!Action)(?-i:[A-Z])\w{1,20}: )",
-    r"\A> ?\**thoughts?:[^\n]*(?:\n>[^\n]*)*\n",
-    r"\A\W{0,4}thinking process\W*\n(?:[ \t]*(?:\d+\.|[*-])[^\n]*(?:\n\s*|\Z))+",
     r"(?<!\S)/(?:no_?)?think\b[ \t]*",
-    r"^\[Result of [^\]\n]+\][^\n]*\n?",
-    # The user greets me, so I should answer in character.
-    rf"\A(?:{_ABOUT}\n+)+(?=\S)|(?<=\S)(?:\n+{_ABOUT})+\Z",
-    _TASK,
-    r"\A(?:\W*(?:scene|setting|narrat(?:ion|or)|emotion|mood|tone|character|name|speaker"
-    r"|action|turn \d+)\b\W*:[^\n]*\n\s*)+",
-    rf"\A{_FIGURES}\n\s*\n(?=\s*\S)",
-    r"\A(?:speaking|replying|responding) as (?-i:[A-Z][\w-]*): |\A\[as (?-i:[A-Z][\w-]*)\] ",
-    # Thought: … Final Answer: …, Aria's response: …, Dialogue: …
-    r"\A\s*(?s:(?:question: [^\n]*\n(?=thought))?[*#=-]{0,5}[ \t]?(?:here(?:['\u2019]s| is) my )?"
-    r"(?:thoughts?(?: process)?|thinking|reasoning|analysis)\b\W.*?^)?"
-    r"[*#=-]{0,5}[ \t]?(?:here(?:['\u2019]s| is) my |(?-i:[A-Z])[\w-]{0,20}['\u2019]s )?"
-    r"(?:final |grounded )?"
-    r"(?:answer|response|reply|output|dialogue|speech)(?: as [\w ]{1,20})?"
-    r"(?:\**:\**[ \t]*|[*= \t-]{0,9}\n)\n*",
-    # Sure! Here is Aria's response: …
-    r"\A\s*(?:(?:sure|certainly|of course|okay|ok|absolutely|as requested)\b[!,.]*\s*)?"
-    r"(?:here(?:['\u2019]s| is| are)|this is)\b[^\n:]{0,60}"
-    r"\b(?:response|reply|answer|line|dialogue|might respond)\b[^\n:]{0,30}:\s*",
-    # several to choose from: the first
-    (
-        r"\A\W*(?:option|version|response|variant) (?:1|a|one)\W*:\W*?([\"\u201c][^\n]*)\n\W*"
-        r"(?:option|version|response|variant) (?:2|b|two)\W*:\W*?[\"\u201c][\s\S]*\Z",
-        r"\1",
-    ),
-    # As Aria, I would say: …, I'll respond as Aria: …, In character: …
-    r"\A\s*(?:as [\w' -]{1,40}, )?(?:i(?:['\u2019]d| would| might| will|['\u2019]ll)"
-    r" (?:say|respond|reply|answer)[^\n:]{0,30}|in[ -]character):\s*",
-    r"\A(?:#{1,6} [^\n]{1,40}|(?-i:INT|EXT)\. [^\n]{1,60})\n",
-    r"\A(?-i:[A-Z])\w{1,20}(?:>|, (?!\w*thing|morning|evening)[a-z]{3,15}ing"
-    r"(?:(?: \w+ly)?:(?!\s*(?-i:[a-z]))|(?: \w+){0,2}:(?=\s*[\"\u201c])))[ \t]+",
-    (r"\A\*\*[\w ]{2,30}\*\*\s*(\*[^*\n]{2,60}\*)\s*:\s*", r"\1 "),
-    (r"\A([\"\u201c][^\n]*[\"\u201d])\s*[\u2013\u2014-]+\s*(?-i:[A-Z])\w{1,20}\s*\Z", r"\1"),
-    r"\A(?:\W*(?:user|human|player|\{\{user\}\})\W*:[^\n]*\n+)(?=[^\n:]{1,30}:)",
-    # [smiles], {smiles}, ::smiles::, and what only sets a tone: [happy], <laugh>, [to Bram]
-    (
-        r"\A\s*[\[{<~:\u3010-]{1,2}(?!think|thought)((?-i:[a-z]){3,20}(?:s|ing))[\]}>~:\u3011-]{1,2}\s+",
-        r"*\1* ",
-    ),
-    (r"\A\s*[\u3010\uff08]([^\u3010\u3011\uff08\uff09\n]{1,40})[\u3011\uff09]\s*", r"*\1* "),
-    rf"\A\s*[\[<{{]{_TONE}[\]>}}]\s*|(?<=[.!?\u2026\"])\s*[\[<{{(]{_TONE}[\]>}})]\s*\Z",
-    # what is not for the room: ((brb)), [OOC: brb], //ooc brb
-    r"[ \t]*(?:\(\([^()\n]{1,80}\)\)|\[\[[^\[\]\n]{1,80}\]\])",
-    rf"\s*[*_]{{0,3}}[{_OPENS}]\s?{_OUT_OF_CHARACTER}[^{_CLOSES}\n]{{0,300}}[{_CLOSES}]"
-    r"[*_]{0,3}[ \t]*",
-    rf"\s*(?<![(/\w-])[(/-]+ ?{_OUT_OF_CHARACTER}[^\n]*",
-    rf"(?<=[.!?\u2026\"])\s+{_OUT_OF_CHARACTER}:[^\n]*",
-    # [Memory updated: …], {"mood": "happy"}, Health: 20/20, [Trust +2]
-    rf"(?<!\n)(?:\n\s*{_BEHIND})++\s*\Z|(?<=[.!?\u2026\"])\s?(?=[\[(]){_FIGURES}\Z",
-    # choices of what to do; a list that a colon announces is said
-    r"\s+(?:do|will|would) you:? \(1\)[^\n]*\Z",
-    r"\n\s*[*_#]{0,4}(?:do you:|(?:and )?what (?:do|will|would) you (?:do|choose)\b[^\n?]{0,20}\?"
-    r"|(?:suggested|possible|available|next) (?:actions?|moves|replies|responses)\b)[*_:]{0,4}"
-    rf"(?:\n\s*{_ITEM}[^\n]+){{2,}}\s*\Z",
-    (
-        rf"^[ \t]*+(?!{_ARROW}|[^\n]*[:\uff1a]\W*$)([^\n]*\S)[ \t]*"
-        rf"(?:\n\s*{_ARROW}[^\n]+){{2,}}\Z",
-        r"\1",
-    ),
-    (
-        rf"(?<=[.!?\u2026\"])\s*[\[{{(]({_SMILES}[^\[\](){{}}\n]{{0,40}})[\]}})]\s*\Z",
-        r" *\1*",
-    ),
-    # (Thinking: …), [Internal monologue: …]
-    r"[(\[~*]{1,3}\s?(?:(?:internal|inner) (?:monologue|thoughts?)|think(?:s|ing)"
-    r"|thoughts?)\b[^()\[\]~*\n]{0,300}[)\]~*]{1,3}[ \t]*\n?",
-    r"\A\s*\[\d\d?:\d\d(?::\d\d)?(?: ?[ap]m)?\]\s*",
-    r"\A\s*(?:\{\{char\}\}|ai|bot|npc|gpt4 (?:correct )?\w+)\s*:\s*",
-    (r"\{\{user\}\}(?=\W{0,3}:)", "User"),
-    r",?[ \t]?\{\{\w{1,20}\}\}",
-    # say Well met.  /me bows.  :bows
-    (r"\A\s*(?:/(?:me|em|emote|pose)|(?-i:emote|pose))\s+([^\n.!?]{2,120})[.\n]?", r"*\1* "),
-    (r"\A\s*(\*[^*\n]+\*\s*)?/?(?-i:say)[ :]+(?=(?-i:[\"\u201cA-Z]))", r"\1"),
-    (r"\A\s*:((?-i:[a-z])[^\n]{2,120})$", r"*\1*"),
+    r"```\w*\s*```",
 )
 _SPOKEN_KEYS = (
     *("response", "reply", "say", "speech", "dialogue", "text", "message"),

@@ -7,14 +7,6 @@ from evennia_ai.llm_interaction.regions import Caps
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelFacts
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 
-# How models are told of their tools, and why so.
-NATIVE = "native (the provider's tool calling)"
-CARRIED = "native (the model's template carries tools)"
-DROPPED = "text (the model's template drops tools: calls are written as text)"
-BASE = "text (base models write calls as text)"
-AS_TEXT = (DROPPED, BASE)
-# Below this window, a model that writes its calls as text gets few tools and short rules.
-SMALL_WINDOW_TOKENS = 16_000
 # Largest size of the prompt's part about room, time and people, and of a base model's summary.
 TAIL_TOKENS, PLAIN_SUMMARY_TOKENS = 800, 200
 
@@ -59,14 +51,13 @@ class Limits:
         return Room(self.tokens, self.fixed, self.caps.volatile)
 
     @property
-    def protocol(self) -> str:
-        """How the model is told of its tools, as far as is known now."""
-        if self.model == OFFLINE_MODEL:
-            return NATIVE
-        carries = self.facts.carries_tools
-        return (
-            BASE if self.is_base else NATIVE if carries is None else CARRIED if carries else DROPPED
-        )
+    def calls_tools(self) -> bool:
+        """Whether the model is offered tools; else it only speaks.
+
+        The offline model is; another one where a trial found that it talks as well with them.
+        """
+        may_call = not (self.is_base or self.only_talks)
+        return self.model == OFFLINE_MODEL or (may_call and bool(self.facts.calls_tools))
 
     @property
     def only_talks(self) -> bool:
@@ -78,22 +69,10 @@ class Limits:
         return self.facts.window is not None and self.facts.window.tokens < USABLE_TOKENS
 
     @property
-    def only_speaks(self) -> bool:
-        """Whether the model has so few parameters, or room, that it gets no tools, and only speaks.
-
-        It looks and notes again and again, and says the results; memories are given to it. The
-        offline model takes the notes and makes the summaries.
-        """
-        return self.facts.small or self.only_talks
-
-    @property
-    def is_small(self) -> bool:
-        """Whether the model gets few tools and short rules.
-
-        It does where it has few parameters, and where calls are written as text, or do not reach it
-        at all, and the window is small: such a model loses its way in a long prompt, and nothing is
-        gained from tools that it does not call.
-        """
-        if self.only_speaks or self.tokens >= SMALL_WINDOW_TOKENS:
-            return self.only_speaks
-        return self.protocol in AS_TEXT or self.facts.carries_tools is False
+    def speech(self) -> str:
+        """How the model speaks and acts, in words."""
+        if self.calls_tools:
+            return "words and tool calls"
+        if self.is_base or self.facts.calls_tools is not None:
+            return "words alone (orders are read from what people say)"
+        return "words alone, until it has been tried with tools"

@@ -70,7 +70,6 @@ class Model:
     now: Callable[[], float]
     profile: Profile = UNKNOWN
     window: KnownWindow = KnownWindow()  # noqa: RUF009 - frozen
-    carries_tools: bool | None = None
     next_trial: float = -math.inf
     next_lookup: float = -math.inf
     is_stubborn: bool = False  # whether it refused the plainest shape, too

@@ -14,13 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evennia_ai.history.frames import note
 from evennia_ai.history.stored import Stored
-from evennia_ai.llm_interaction.tool_calls import as_text, tool_instructions
+from evennia_ai.llm_interaction.conversation import alternating
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.llm_interaction.windows import SERVERS, joined
 
 Chat = Mapping[str, Any]
 
+# What a trial finds of a model.
+SPEAKS_AND_CALLS, ONLY_SPEAKS = "words and tool calls", "words alone"
 # A reply that thinking used up is asked for again with so many times the tokens.
 MORE_ROOM = 4
 
@@ -48,6 +51,7 @@ class Profile(Stored):
     guessed: bool = False
     without: tuple[str, ...] = ()
     most_tokens: int = 0
+    speech: str = ""  # `SPEAKS_AND_CALLS` or `ONLY_SPEAKS`, as a trial found; empty before it
 
     @property
     def limit_field(self) -> str:
@@ -57,6 +61,8 @@ class Profile(Stored):
     def said(self) -> list[str]:
         """What is known, in words."""
         shown = [flag["words"] for name, flag in SERVERS["flags"].items() if getattr(self, name)]
+        if self.speech:
+            shown.append(f"speaks by {self.speech}")
         if self.most_tokens:
             shown.append(f"gives replies of at most {self.most_tokens} tokens")
         return shown + [f"refuses the field `{name}`" for name in self.without]
@@ -68,15 +74,6 @@ _REFUSALS = tuple(
     for name, flag in SERVERS["flags"].items()
     if "refused" in flag
 )
-
-# A size in a model's name: `qwen2.5:1.5b`, `gemma-2-2b-it`, `SmolLM2-360M`; not `8x7b`, not `70b`.
-_SMALL = re.compile(r"(?<![\w.])(?:[0-2](?:\.\d+)?b|\d{2,3}m)(?![^\W_])", re.IGNORECASE)
-
-
-def is_small_name(model: str) -> bool:
-    """Whether a model's name says that it has fewer than three billion parameters."""
-    return bool(_SMALL.search(model))
-
 
 # Fields of no weight, and how a refusal names them.
 _OPTIONAL: dict[str, str] = SERVERS["fields"]
@@ -146,8 +143,7 @@ def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
     messages: Sequence[Chat] = request.messages
     tools, extra = request.tools, request.extra
     if profile.no_tools:
-        messages = as_text(messages, tool_instructions(tools), request.called)
-        tools = ()
+        messages, tools = _without_calls(messages), ()
     elif profile.tools_stay and not tools:
         tools = _tools_of(messages)
     if profile.thoughts_back:
@@ -177,6 +173,21 @@ def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
         max_tokens=min(most, profile.most_tokens or most),
         thinking="off" if profile.thinks_less else request.thinking,
     )
+
+
+def _without_calls(messages: Sequence[Chat]) -> Sequence[Chat]:
+    """Messages for a model that takes no tools: what a call gave is a note of the user's."""
+    shown: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "tool":
+            shown.append(
+                {"role": "user", "content": note(str(message["name"]), message["content"])}
+            )
+        elif not message.get("tool_calls"):
+            shown.append(dict(message))
+        elif message.get("content"):
+            shown.append({"role": "assistant", "content": message["content"]})
+    return alternating(shown)
 
 
 _SILENCE = "…"

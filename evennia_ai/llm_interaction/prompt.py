@@ -8,21 +8,23 @@ from types import MappingProxyType
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import moment_lines, one_line, quoted, row
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, mask_of, unmasked
+from evennia_ai.history.frames import note, shown_name
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, mask_of, unmasked
+from evennia_ai.language.tables import AUTO, DEFAULT, code_of, language_of
 from evennia_ai.language.times import leaves_words
+from evennia_ai.llm_interaction import conversation
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
     CONTEXT_UNASKED,
     CONTEXTS,
-    PromptContext,
+    job_system_prompt,
     plain_identity,
     system_prompt,
     written_language,
 )
-from evennia_ai.llm_interaction.limits import AS_TEXT, Limits
+from evennia_ai.llm_interaction.limits import Limits
 from evennia_ai.llm_interaction.offline.acts import asks_to_remember
 from evennia_ai.llm_interaction.regions import (
     HEADINGS,
@@ -33,7 +35,7 @@ from evennia_ai.llm_interaction.regions import (
     text_tokens,
     tools_tokens,
 )
-from evennia_ai.llm_interaction.tool_calls import as_text, main_arguments, tool_instructions
+from evennia_ai.llm_interaction.tool_calls import loaded, main_arguments
 from evennia_ai.llm_interaction.transcript import (
     FACTS,
     FACTS_STOPS,
@@ -44,7 +46,7 @@ from evennia_ai.llm_interaction.transcript import (
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL as OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelRequest, TurnRequest
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.recall.values import Hit, brief
+from evennia_ai.recall.values import brief
 
 # When a tool is offered, to whoever speaks; the first of them may well serve any turn.
 USUAL = ("", "met", "things", "carried", "older")
@@ -55,17 +57,10 @@ WISH_LINES = 12
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
-# Above this window a prompt holds the examples of how the assistant talks.
-EXAMPLES_WINDOW_TOKENS = 8_000
-EXAMPLES_HEAD = "How you talk (examples of style; never say these lines again):"
-# What such a model writes beyond a hundred words is seldom sense, and people wait for each of them.
-SMALL_REPLY_TOKENS = 80
-# It falls into loops without one, where the game's owner sets no other.
-SMALL_REPEAT_PENALTY = 1.1
-# A reply that was not sound is asked for again with one of these temperatures, and with about so
-# many of the newest messages.
-COOL, WARM = 0.3, 0.9
-MESSAGES_AGAIN = 4
+# Names of people and things that a prompt lists at most.
+MOST_NAMES = 20
+# Where neither the owner nor `llm_extra` says otherwise: lively, and seldom off the point.
+TEMPERATURE = 0.5
 # A turn that anybody may hear and nobody asked for.
 ORDINARY = TurnRequest()
 
@@ -134,34 +129,64 @@ def draft_prompt(
         found: What this turn's searches gave, by the id of the result, where less is stored.
         model: The model it is for, if not its own: a fallback may have a smaller window.
     """
-    regions = _fixed(script, character, request, withdrawn)
-    place, system = script.game.place(request.asker), regions.system
-    # A small model says again what stands nearest to its answer, and reads a description of the
-    # room anew at each line, if it does not stand before the talk.
-    if script.limits().is_small and (text := place.pop("description", "")):
-        system += f"\n\nDescription of {one_line(place['key'])}: {quoted(text)}"
+    name, limits = model or script.model_name, script.limits(model)
     history, older = shown_history(script, request.audience)
+    answered = tuple(m for m in history if m.id in request.source_ids and m.speaker)
+    answers = {m.id for m in answered}
     recalls = script.tools.traits.recalls
-    present = present_lines(script, place, request.audience, request.asker)
+    shown = [_as_shown(m, found, recalls) for m in history if m.id not in answers]
+    if name != OFFLINE_MODEL:
+        shown = [m for m in shown if m.metadata.get("model") != OFFLINE_MODEL]
+    ids = [message.id for message in history]
+    newer = frozenset(ids[ids.index(since) + 1 :]) if since in ids else frozenset[str]()
+    if not limits.calls_tools:
+        shown = _without_calls(shown, newer, script.tools.traits.speaks)
     regions = replace(
-        regions,
-        system=system,
-        history=tuple(_as_shown(m, found, recalls) for m in history),
+        _fixed(script, character, request, withdrawn, name),
+        history=tuple(shown),
+        answered=answered,
         archived=older,
-        retrieved=_memory_lines(request.retrieved),
-        tail=(*request.answering, *present, *request.talks),
-        since=since,
+        retrieved=tuple(
+            conversation.memory_row(hit, script.now(), limits.calls_tools)
+            for hit in request.retrieved
+        ),
+        tail=tuple(_present_rows(script, request)),
+        newer=newer,
     )
     return _fitted(script, regions, model)
 
 
-def _memory_lines(hits: Sequence[Hit]) -> tuple[str, ...]:
-    """Memories as lines of the prompt: id, day, speaker, text; summaries of earlier times last."""
-    lines, related = list[str](), list[str]()
-    for hit in hits:
-        line = row(hit.turn_id, str(hit.at or "")[:10], one_line(hit.speaker), hit.text)
-        (related if hit.kind == "summary" else lines).append(line)
-    return (*lines, *(["Related past experiences:", *related] if related else ()))
+def _without_calls(
+    messages: Sequence[Message], newer: Collection[str], speaks: Collection[str]
+) -> list[Message]:
+    """A history for a model that has no tools: what was said by calls of tools is said.
+
+    What the turn itself called, in messages of `newer` ids, stays as the model called it.
+    """
+    shown = []
+    for message in messages:
+        if message.id in newer:
+            shown.append(message)
+            continue
+        if message.role == "tool":
+            continue
+        if message.tool_calls:
+            said = (spoken_text(call, speaks) for call in message.tool_calls)
+            text = "\n".join(filter(None, (message.content, *said)))
+            message = replace(message, content=text, tool_calls=(), tokens=0)
+        if message.content or message.role != "assistant":
+            shown.append(message)
+    return shown
+
+
+def spoken_text(call: Mapping[str, Any], speaks: Collection[str]) -> str:
+    """What a call of a tool that speaks says; empty for another one."""
+    function = call.get("function") or {}
+    if function.get("name") not in speaks:
+        return ""
+    arguments = loaded(function.get("arguments"))
+    text = arguments.get("text") if isinstance(arguments, dict) else None
+    return text if isinstance(text, str) else ""
 
 
 def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[str]) -> Message:
@@ -173,18 +198,8 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
 
 
 def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
-    """The regions as a prompt, its tools counted in the form in which they are sent."""
-    limits, own = script.limits(model), script.limits()
-    cost = (lambda *_: 0) if own.only_speaks else _tools_cost(own)
-    return fit_prompt(regions, limits.caps, limits.tokens, script.count, cost)
-
-
-def _tools_cost(limits: Limits) -> Callable[[Sequence[dict[str, Any]], Counter], int]:
-    """What counts the tokens of tools as they are sent: described as text, or as schemas."""
-    if limits.protocol not in AS_TEXT:
-        return tools_tokens
-    brief = limits.is_small
-    return lambda tools, count: text_tokens(tool_instructions(tools, brief), count)
+    limits = script.limits(model)
+    return fit_prompt(regions, limits.caps, limits.tokens, script.count)
 
 
 def measure_fixed(script: Assistant, character: Character) -> Prompt:
@@ -196,45 +211,70 @@ def measure_fixed(script: Assistant, character: Character) -> Prompt:
 
 def _note_fixed(script: Assistant, prompt: Prompt) -> None:
     sizes = prompt.budget.regions
-    script.runtime.fixed_tokens = sizes["System"] + sizes["Tools"] + sizes["Ledger"]
+    fixed = ("System", "Tools", "Ledger", "Examples")
+    script.runtime.fixed_tokens = sum(sizes[name] for name in fixed)
 
 
 def _fixed(
-    script: Assistant, character: Character, request: TurnRequest, withdrawn: Sequence[str] = ()
+    script: Assistant,
+    character: Character,
+    request: TurnRequest,
+    withdrawn: Sequence[str] = (),
+    model: str = "",
 ) -> Regions:
-    """The tool schemas, the system text and the notes of the ledger."""
-    situation, small = CONTEXTS[request.context], script.limits().is_small
+    """What stands before the talk: tools, system text, notes of the ledger, examples."""
+    context, limits = CONTEXTS[request.context], script.limits(model)
+    notes = script.seen(request.audience, trusted=True).pinned()
+    return Regions(
+        _system(script, character, request, limits),
+        _offered(script, request, withdrawn) if limits.calls_tools else (),
+        examples=_examples(script, character, request) if limits.model != OFFLINE_MODEL else (),
+        ledger=tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes),
+        has_ids=limits.calls_tools and context.speaks,
+    )
+
+
+def _offered(
+    script: Assistant, request: TurnRequest, withdrawn: Sequence[str]
+) -> tuple[dict[str, Any], ...]:
+    """The schemas of the tools that may serve a turn."""
+    situation = CONTEXTS[request.context]
     serves = _serving(script, request.audience, request.asker)
-    tools = tuple(
+    return tuple(
         tool.schema()
-        for tool in script.tools.offered(not situation.speaks, small)
+        for tool in script.tools.offered(not situation.speaks)
         if (tool.serves in serves or not situation.speaks) and tool.name not in withdrawn
         # Nothing else may be done unasked.
         if request.context != CONTEXT_UNASKED or tool.silent or (tool.speaks and not tool.to_one)
     )
-    rules = situation.short_rules if small else None
-    system = _system(script, character, situation, rules, script.config.language)
-    notes = script.seen(request.audience, trusted=True).pinned()
-    ledger = tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes)
-    return Regions(system, tools, ledger=ledger)
 
 
-def _system(
-    script: Assistant,
-    character: Character,
-    context: PromptContext,
-    rules: str | None,
-    language: str,
-) -> str:
+def _system(script: Assistant, character: Character, request: TurnRequest, limits: Limits) -> str:
     """The system text; base models get a description, no rules."""
-    config, name = script.config, character.key
-    if config.llm_api == "completion" and script.model_name != OFFLINE_MODEL:
-        return plain_identity(name, config.persona, language)
-    persona, limits = config.persona, script.limits()
-    has_room = limits.tokens >= EXAMPLES_WINDOW_TOKENS and not limits.is_small
-    if config.examples and has_room and context.speaks:
-        persona += f"\n\n{EXAMPLES_HEAD}\n{config.examples}"
-    return system_prompt(context, name, persona, rules, language)
+    config, name, game = script.config, character.key, script.game
+    place, things = game.place(request.asker), [*game.things(request.asker).values()]
+    carried = game.carried()[:MOST_NAMES]
+    where = conversation.place_text(place, things[:MOST_NAMES], carried)
+    if limits.is_base and limits.model != OFFLINE_MODEL:
+        return f"{plain_identity(name, config.persona, config.language)}\n\n{where}"
+    context = CONTEXTS[request.context]
+    return system_prompt(context, name, config.persona, where, limits.calls_tools, config.language)
+
+
+def _examples(
+    script: Assistant, character: Character, request: TurnRequest
+) -> tuple[conversation.Exchange, ...]:
+    """Exchanges that show how the assistant talks: the card's, else those of its language.
+
+    That is the language that is set, else the persona's.
+    """
+    config, me = script.config, character.key
+    if own := conversation.own_examples(config.examples or "", me):
+        return own
+    language = code_of(config.language) if config.language != AUTO else language_of(config.persona)
+    met = {person["key"] for person in script.game.present(request.asker)}
+    met |= {m.speaker_name for m in script.seen(request.audience).newest() if m.speaker_name}
+    return conversation.shipped_examples(language or DEFAULT, me, met)
 
 
 def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[str]:
@@ -294,33 +334,36 @@ def build_llm_messages(
     return list(build_prompt(script, character, TurnRequest(audience, context, **fields)).messages)
 
 
-def present_lines(
-    script: Assistant, place: Mapping[str, Any], audience: str, asker: str | None = None
-) -> list[str]:
-    """The volatile tail: time, place, people present, what is known of them and what is here.
+def _present_rows(script: Assistant, request: TurnRequest) -> list[str]:
+    """What holds now, as notes: time, people present, what is known of them and of what is here.
 
-    It holds what the assistant sees, and `asker` (stable id) may see too; `place` is the game's.
+    It holds what the assistant sees, and the one who asks may see too.
     """
+    audience, asker, game = request.audience, request.asker, script.game
     seen = script.seen(audience, trusted=True)
-    people = sorted(script.game.present(asker), key=lambda person: person["id"] != asker)
-    lines = moment_lines(
-        script.game.time(script.now()),
-        place["key"],
-        ((person["key"], person["id"]) for person in people),
-        place.get("exits") or (),
-        place.get("description") or "",
-        script.game.carried()[:20],
-        {person["id"] for person in people if person.get("assistant")},
-    )
-    for person in people:
-        if profile := seen.profile(person["id"]):
-            lines += profile.lines(audience, limit=PROFILE_FACTS)
-    lines += seen.feelings({person["id"]: person["key"] for person in people}, script.now())
-    for here in (place["id"], *script.game.things(asker)):
-        profile = seen.profile(here)
-        about = profile.lines(audience, limit=PROFILE_FACTS) if profile else []
-        lines += about if len(about) > 1 else []  # that it is here is said elsewhere
-    return lines
+    people = sorted(game.present(asker), key=lambda person: person["id"] != asker)
+    rows = [
+        note(conversation.NOW, game.time(script.now())),
+        conversation.people_row((each["key"], bool(each.get("assistant"))) for each in people),
+    ]
+    if request.language:
+        rows.append(note(conversation.LANGUAGE, request.language))
+    place = str(game.place(asker)["id"])
+    for known in (*(str(person["id"]) for person in people), place, *game.things(asker)):
+        if (profile := seen.profile(known)) and (facts := profile.facts(audience, PROFILE_FACTS)):
+            rows.append(note(f"{conversation.ABOUT} {shown_name(profile.name)}", "; ".join(facts)))
+    feelings = seen.feelings({str(p["id"]): str(p["key"]) for p in people}, script.now())
+    rows += [note(conversation.FEELING, line) for line in feelings]
+    rows += [note(conversation.DONE, what) for what in request.done]
+    if request.reason:
+        rows.append(
+            note(
+                conversation.NOBODY,
+                f"{request.reason} Say or do one short thing of your own in the language of the "
+                "talk, or nothing.",
+            )
+        )
+    return rows
 
 
 def model_request(
@@ -336,12 +379,12 @@ def model_request(
     `model` is its own, the offline one, or a fallback, after which only later ones are asked.
     """
     config, fallbacks = script.config, tuple(script.config.llm_fallback_models)
-    name, limits = model or script.model_name, script.limits()
+    name = model or script.model_name
     if name in fallbacks:
         fallbacks = fallbacks[fallbacks.index(name) + 1 :]
     situation, reserve = CONTEXTS.get(purpose), prompt.budget.regions["Reserve"]
     is_aloud = purpose == READ_AHEAD or (situation is not None and situation.speaks)
-    is_brief = limits.is_small and is_aloud and name != OFFLINE_MODEL
+    known = [tool.schema() for tool in script.tools.tools.values()] if is_aloud else prompt.tools
     request = ModelRequest(
         model=name,
         messages=prompt.messages,
@@ -350,21 +393,14 @@ def model_request(
         within_s=config.turn_timeout_s,
         purpose=purpose,
         prompt_tokens=prompt.budget.total - reserve,
-        called=main_arguments(prompt.tools),
+        called=main_arguments(known),
         reported=not is_aloud,
-        max_tokens=max_tokens or (min(reserve, SMALL_REPLY_TOKENS) if is_brief else reserve),
+        max_tokens=max_tokens or reserve,
     )
     if name == OFFLINE_MODEL:
         return request
-    penalty = {"repeat_penalty": SMALL_REPEAT_PENALTY} if limits.is_small else {}
-    extra = {**penalty, **config.llm_extra}
-    thinking = config.llm_thinking
-    request = replace(request, fallback_models=fallbacks, thinking=thinking, extra=extra)
-    tools = () if is_brief and limits.only_speaks else prompt.tools
-    if prompt.tools and limits.protocol in AS_TEXT:
-        shown = as_text(prompt.messages, tool_instructions(tools, limits.is_small), request.called)
-        request, tools = replace(request, messages=tuple(shown)), ()
-    request = replace(request, tools=tools)
+    extra = {"temperature": TEMPERATURE, **config.llm_extra} if is_aloud else config.llm_extra
+    request = replace(request, fallback_models=fallbacks, thinking=config.llm_thinking, extra=extra)
     if config.llm_api != "completion":
         return request
     if situation is not None and not situation.speaks:
@@ -388,12 +424,16 @@ def job_prompt(
     `tokens` are those of the text, `summary_tokens` those of a summary in the reply.
     """
     language = written_language(script.config.language, text.splitlines())
-    system = _system(script, character, CONTEXTS[CONTEXT_PRE_COMPACTION], rules, language)
+    context = CONTEXTS[CONTEXT_PRE_COMPACTION]
+    if script.limits().is_base and script.model_name != OFFLINE_MODEL:
+        system = plain_identity(character.key, script.config.persona, language)
+    else:
+        system = job_system_prompt(context, character.key, script.config.persona, rules, language)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
     limits = script.limits()
     sizes = {
         "System": text_tokens(system, script.count),
-        "Tools": _tools_cost(limits)(tools, script.count),
+        "Tools": tools_tokens(tools, script.count),
         "History": tokens + OVERHEAD_TOKENS,
         "Reserve": limits.caps.reserve + summary_tokens,
     }
@@ -423,14 +463,9 @@ def with_exchange(
     return replace(prompt, messages=(*prompt.messages, *new), budget=budget)
 
 
-def asked_once_more(asked: ModelRequest) -> ModelRequest:
-    """A request whose reply was not sound, cooler (or warmer), with the newest lines only.
+def asked_once_more(asked: ModelRequest, fault: str) -> ModelRequest:
+    """A request whose reply was no answer, with the fault in one sentence before the line.
 
-    What is left begins with a line of somebody's, so that no tool's result is without its call.
+    It begins as the first did, so that a server's cache holds.
     """
-    before, messages = asked.extra.get("temperature"), asked.messages
-    temperature = COOL if before is None or before > (COOL + WARM) / 2 else WARM
-    extra = {**asked.extra, "temperature": temperature}
-    starts = range(min(len(messages) - 1, max(1, len(messages) - MESSAGES_AGAIN)), 0, -1)
-    start = next((n for n in starts if messages[n].get("role") == "user"), 1)
-    return replace(asked, extra=extra, messages=messages[:1] + messages[start:])
+    return replace(asked, messages=conversation.asked_again(asked.messages, fault))

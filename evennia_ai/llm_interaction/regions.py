@@ -6,21 +6,13 @@ notes name it.
 """
 
 import functools
-import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
-from evennia_ai.history.frames import (
-    LEDGER_LABEL,
-    MEMORIES_LABEL,
-    MOMENT_LABEL,
-    SUMMARY_TITLE,
-    row,
-    speaker_label,
-    summary_label,
-)
+from evennia_ai.history.frames import row, speaker_label
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Counter,
@@ -29,8 +21,15 @@ from evennia_ai.history.messages import (
     rendered,
     total_tokens,
 )
-from evennia_ai.history.pairs import mended, newest_turn
+from evennia_ai.history.pairs import cut_points, mended, newest_turn
 from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget, newest_that_fit, shortened
+from evennia_ai.llm_interaction.conversation import (
+    LEDGER,
+    Exchange,
+    alternating,
+    gap_row,
+    summary_text,
+)
 
 # Volatile regions and the reply's reserve together take at most this share of the limit; a
 # summary and the ledger at most the others, or a few words.
@@ -39,6 +38,11 @@ _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
 # Room that the tools leave to everything else: the last of those that leave less are not offered.
 _LEAST_BESIDE_TOOLS = 100
 _LEAST_TAIL = 60
+# Tokens around the text of a summary; and the most of the lines to answer, as a share of the room.
+SUMMARY_FRAME_TOKENS, ANSWERED_SHARE = 16, 0.5
+# The window of the history moves in steps of this share of the limit, so that the beginning of a
+# prompt stays the same for many turns.
+STEP_SHARE = 0.125
 # Of the ledger's notes, by their kind.
 HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
 _UNBOUNDED = 10**9
@@ -78,17 +82,20 @@ class Caps:
 class Regions:
     """What a prompt is made of, before it is fitted."""
 
-    system: str  # text of the system message
+    system: str  # rules, persona and place
     tools: tuple[Schema, ...]  # tool schemas in the API's form
+    examples: tuple[Exchange, ...] = ()  # exchanges that show how the assistant talks
     # Live messages the audience may see, markers among them, oldest first.
     history: tuple[Message, ...] = ()
-    retrieved: tuple[str, ...] = ()  # lines of retrieved memories, most relevant first
-    tail: tuple[str, ...] = ()  # lines of the present moment, most important first
+    retrieved: tuple[str, ...] = ()  # notes of retrieved memories, most relevant first
+    tail: tuple[str, ...] = ()  # notes of what holds now, most important first
+    answered: tuple[Message, ...] = ()  # the lines to answer, oldest first; not in `history`
     # Approved notes the audience may see under their headings, most important first.
     ledger: tuple[Row, ...] = ()
     archived: int = 0  # how many messages of the archive could not fit
-    # Id of the message behind which memories and tail stand; None: behind all.
-    since: str | None = None
+    # Ids of messages that came since the turn began: they stand behind the lines to answer.
+    newer: frozenset[str] = frozenset()
+    has_ids: bool = False  # whether summaries show an id, as a tool can open them
 
 
 @dataclass(frozen=True)
@@ -113,53 +120,56 @@ class _Section:
 
     name: str  # its region
     what: str  # what notes call it
-    cap: int  # most tokens of its message
+    cap: int  # most tokens of its text
     # In which turns it gives way to what is newer, and down to how many tokens.
     gives: tuple[tuple[int, int], ...]
     shown: Callable[[int], str]  # what of it fits into so many tokens; empty for nothing
-    is_behind: bool = False  # whether it stands behind the history
 
 
 def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
     """The sections of a prompt, in order, and when each gives way."""
 
-    def block(label: str, rows: Sequence[Row]) -> Callable[[int], str]:
-        return lambda room: _block(label, rows, room, count)
+    def rows(label: str, entries: Sequence[Row]) -> Callable[[int], str]:
+        return lambda room: _block(label, entries, room, count)
 
-    def labelled(label: str, text: str) -> Callable[[int], str]:
-        frame = text_tokens(f"{label}\n", count) if label else OVERHEAD_TOKENS
-        return lambda room: (
-            f"{label}\n{body}".lstrip("\n") if (body := _cut(text, room - frame, count)) else ""
-        )
+    def text(whole: str) -> Callable[[int], str]:
+        return lambda room: _cut(whole, room - OVERHEAD_TOKENS, count)
 
-    # The cap of a summary is that of its own text, without title and label.
-    title = text_tokens(SUMMARY_TITLE, count)
+    def all_or_none(whole: str) -> Callable[[int], str]:
+        return lambda room: whole if text_tokens(whole, count) <= room else ""
+
     summaries = [
         _Section(
             "Summaries",
             f"summary {name or marker.id}",
-            caps.summary + title + text_tokens(f"{label}\n", count),
+            caps.summary + SUMMARY_FRAME_TOKENS,
             ((3, 0),),
-            labelled(label, marker.content),
+            _summary(marker.content, name if regions.has_ids else "", count),
         )
         for marker in regions.history
         if marker.is_summary
-        for of in [marker.metadata]
-        for name in [str(of.get("summary_id") or "")]
-        for label in [
-            summary_label(of.get("compacted_count", "some"), of.get("tier") == "long", name)
-        ]
+        for name in [str(marker.metadata.get("summary_id") or "")]
     ]
-    system, ledger = labelled("", regions.system), block(LEDGER_LABEL, regions.ledger)
-    memories = block(MEMORIES_LABEL, [("", line) for line in regions.retrieved])
-    moment = block(MOMENT_LABEL, [("", line) for line in regions.tail])
+    examples = "\n".join(line for exchange in regions.examples for line in exchange)
+    ledger = rows(f"{LEDGER}:", regions.ledger)
+    moment = rows("", [("", line) for line in regions.tail])
+    memories = rows("", [("", line) for line in regions.retrieved])
     return [
-        _Section("System", "rules and persona", _UNBOUNDED, ((6, 0),), system),
+        _Section("System", "rules and persona", _UNBOUNDED, ((6, 0),), text(regions.system)),
         _Section("Ledger", "ledger", caps.ledger, ((5, 0),), ledger),
+        _Section("Examples", "examples of talk", _UNBOUNDED, ((2, 0),), all_or_none(examples)),
         *summaries,
-        _Section("Retrieved", "memories", caps.retrieved, ((1, 0),), memories, True),
-        _Section("Tail", "present moment", caps.tail, ((2, _LEAST_TAIL), (4, 0)), moment, True),
+        _Section("Tail", "present moment", caps.tail, ((2, _LEAST_TAIL), (4, 0)), moment),
+        _Section("Retrieved", "memories", caps.retrieved, ((1, 0),), memories),
     ]
+
+
+def _summary(text: str, name: str, count: Counter) -> Callable[[int], str]:
+    def shown(room: int) -> str:
+        body = _cut(text, room - SUMMARY_FRAME_TOKENS, count)
+        return summary_text(body, name, bool(name))
+
+    return shown
 
 
 def note_line(name: str, at: str, by: Speaker, text: str) -> str:
@@ -169,7 +179,7 @@ def note_line(name: str, at: str, by: Speaker, text: str) -> str:
 
 def _block(label: str, rows: Sequence[Row], room: int, count: Counter) -> str:
     """As many rows as fit below a label, those of a heading together; empty if none does."""
-    used, shown = text_tokens(label, count), dict[str, list[str]]()
+    used, shown = (text_tokens(label, count) or OVERHEAD_TOKENS), dict[str, list[str]]()
     for heading, line in rows:
         tokens = count(line) + 1
         if heading and heading not in shown:
@@ -178,7 +188,7 @@ def _block(label: str, rows: Sequence[Row], room: int, count: Counter) -> str:
             used += tokens
             shown.setdefault(heading, []).append(line)
     lines = [line for heading, of in shown.items() for line in (heading, *of) if line]
-    return "\n".join([label, *lines]) if lines else ""
+    return "\n".join([*filter(None, [label]), *lines]) if lines else ""
 
 
 def _cut(text: str, room: int, count: Counter) -> str:
@@ -223,36 +233,93 @@ def fit_prompt(
     tools = tools_cost(offered, count)
     count = functools.cache(count)
     room = limit - tools - caps.reserve
+    answered = _answered(regions.answered, int(room * ANSWERED_SHARE), count)
     said = mended([m for m in regions.history if not m.is_summary])
     raw = [m if m.tokens else m.counted(count) for m in said]
-    # The newest turn is what is to be answered: up to a quarter of the room is its own.
-    least = min(max(0, room // 4), total_tokens(raw[newest_turn(raw) :]))
+    # What the turn itself brought is needed: up to a quarter of the room is its own.
+    least = total_tokens(answered)
+    least += min(max(0, room // 4), total_tokens(raw[newest_turn(raw) :]))
     sections = _sections(regions, caps, count)
     texts = _fitted(sections, room - least, count, notes)
-    used = sum(text_tokens(text, count) for text in texts)
+    used = sum(text_tokens(text, count) for text in texts) + total_tokens(answered)
+    raw, skipped = _in_steps(raw, sections, texts, room - total_tokens(answered), limit, count)
     left_out, history, cuts = fit_history(raw, room - used, count)
-    ids = [message.id for message in regions.history]
-    newer = set(ids[ids.index(regions.since) + 1 :]) if regions.since in ids else set[str]()
-    begins = next((place for place, m in enumerate(history) if m.id in newer), len(history))
-    earlier, turn = joined(history[:begins], count), joined(history[begins:], count)
+    left_out = (*skipped, *left_out)
     if regions.archived:
         notes.append(f"{regions.archived:,} older messages of the archive do not fit")
 
     sizes = dict.fromkeys(REGIONS, 0)
-    before, behind = list[dict[str, Any]](), list[dict[str, Any]]()
+    parts: dict[str, list[str]] = {name: [] for name in REGIONS}
     for section, text in zip(sections, texts, strict=True):
         sizes[section.name] += text_tokens(text, count)
-        role = "system" if section.name == "System" else "user"
-        if text:  # cut to nothing it is not sent: providers refuse an empty message
-            part = behind if section.is_behind else before
-            part.append({"role": role, "content": text})
+        parts[section.name] += [text] if text else []
+    newest = [*parts["Tail"], *parts["Retrieved"], *(rendered(m)["content"] for m in answered)]
+    places = (place for place, message in enumerate(history) if message.id in regions.newer)
+    begins = next(places, len(history))
+    messages = [
+        {"role": "system", "content": "\n\n".join((*parts["System"], *parts["Ledger"]))},
+        *(_example_turns(regions.examples) if parts["Examples"] else ()),
+        *({"role": "user", "content": text} for text in parts["Summaries"]),
+        *told(history[:begins]),
+        *([{"role": "user", "content": "\n".join(newest)}] if newest else ()),
+        *told(history[begins:]),
+    ]
+    # Providers refuse an empty message.
+    shown = alternating(m for m in messages if m["content"] or m.get("tool_calls"))
     sizes |= {"Tools": tools, "Reserve": caps.reserve}
-    sizes["History"] = sum(m.tokens for m in history) - earlier[1] - turn[1]
-    messages = (*before, *earlier[0], *behind, *turn[0])
+    sizes["History"] = total_tokens(history) + total_tokens(answered)
     gone = tuple(message.id for message in left_out if message.id)
     facts = {"left_out": len(gone), "left_until": gone[-1] if gone else ""}
     budget = TokenBudget.of(sizes, limit, notes=(*cuts, *notes), **facts)
-    return Prompt(messages, offered, budget, gone, missing)
+    return Prompt(tuple(shown), offered, budget, gone, missing)
+
+
+def _answered(lines: Sequence[Message], room: int, count: Counter) -> list[Message]:
+    """The lines to answer, the newest first to get room; each at most an equal share."""
+    share = max(_LEAST_TAIL, room // max(1, len(lines)))
+    counted = [line if line.tokens else line.counted(count) for line in lines]
+    return [
+        shorten_message(line, share, count) if line.tokens > share else line for line in counted
+    ]
+
+
+def _in_steps(
+    raw: Sequence[Message],
+    sections: Sequence[_Section],
+    texts: Sequence[str],
+    room: int,
+    limit: int,
+    count: Counter,
+) -> tuple[list[Message], list[Message]]:
+    """Messages without the oldest, where not all fit, and those; what goes, goes in large steps.
+
+    What differs from turn to turn counts with its cap, so that the next prompt begins alike.
+    """
+    volatile = ("Tail", "Retrieved")
+    used = sum(
+        section.cap if section.name in volatile else text_tokens(text, count)
+        for section, text in zip(sections, texts, strict=True)
+    )
+    over = total_tokens(raw) - max(0, room - used)
+    if over <= 0:
+        return list(raw), []
+    step = max(1, int(limit * STEP_SHARE))
+    surplus, newest = -(-over // step) * step, newest_turn(raw)
+    gone, place = 0, 0
+    for at in cut_points(raw):
+        if at > newest or gone >= surplus:
+            break
+        gone += total_tokens(raw[place:at])
+        place = at
+    return list(raw[place:]), list(raw[:place])
+
+
+def _example_turns(examples: Sequence[Exchange]) -> list[dict[str, Any]]:
+    return [
+        {"role": role, "content": text}
+        for exchange in examples
+        for role, text in zip(("user", "assistant"), exchange, strict=True)
+    ]
 
 
 def _fitted(sections: Sequence[_Section], room: int, count: Counter, notes: list[str]) -> list[str]:
@@ -323,25 +390,22 @@ def _short_call(call: dict[str, Any], chars: int) -> dict[str, Any]:
     return {**call, "function": {**function, "arguments": note}}
 
 
-def joined(messages: Sequence[Message], count: Counter) -> tuple[list[dict[str, Any]], int]:
-    """Rendered messages, and how many tokens it saves that lines heard in a row share a message.
-
-    A line that joins another saves its frame and costs its line break, which is often part of the
-    token before it. A message without words or calls is left out.
-    """
+def told(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages as a prompt shows them; a long quiet time between two is a line of its own."""
     shown: list[dict[str, Any]] = []
-    items = [
-        item
-        for item in map(rendered, messages)
-        if item["content"] or item.get("tool_calls") or item["role"] == "tool"
-    ]
-    saved = OVERHEAD_TOKENS * (len(messages) - len(items))
-    for role, run in itertools.groupby(items, lambda item: item["role"]):
-        if role != "user":
-            shown += run
-            continue
-        lines = [item["content"] for item in run]
-        ends = [line[-1] for line in lines[:-1]]
-        saved += sum(OVERHEAD_TOKENS - count(f"{end}\n") + count(end) for end in ends)
-        shown.append({"role": role, "content": "\n".join(lines)})
-    return shown, saved
+    before = 0.0
+    for message in messages:
+        item, at = rendered(message), _seconds(message.created_at)
+        gap = gap_row(at - before) if before and at else ""
+        before = at or before
+        if gap and item["role"] == "user" and item["content"]:
+            item = {**item, "content": f"{gap}\n{item['content']}"}
+        shown.append(item)
+    return shown
+
+
+def _seconds(at: str) -> float:
+    try:
+        return datetime.fromisoformat(at).timestamp()
+    except ValueError:
+        return 0.0

@@ -7,10 +7,11 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
-from evennia_ai.history.frames import MESSAGES_LABEL, is_framed, source_line
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, rendered, tool_calls
+from evennia_ai.history.frames import MESSAGES_LABEL, heard_line, is_framed, source_line
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
+from evennia_ai.language.script import words
 from evennia_ai.language.tables import AUTO, DEFAULT
 from evennia_ai.llm_interaction.budget import (
     TOKENS_A_CHUNK,
@@ -26,7 +27,7 @@ from evennia_ai.llm_interaction.contexts import (
     written_language,
 )
 from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded_in
-from evennia_ai.llm_interaction.guards import Around, without_loops, without_repeats
+from evennia_ai.llm_interaction.offline.prose import sentences
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     model_request,
@@ -47,6 +48,8 @@ FRAME_TOKENS = 40
 # So often the text of requests is made shorter because a window is smaller than was known.
 FITS = 6
 NOTHING_SAID = "Nothing was said."
+# A sentence of so many words is told once; with a smaller share of distinct words a text loops.
+REPEATED_WORDS, LEAST_DISTINCT = 4, 0.15
 
 DEFAULT_COMPACTION_PROMPT = f"""You summarise the older part of a conversation in a text game. \
 The summary replaces these messages in the memory of a character who took part and continues the \
@@ -105,7 +108,8 @@ def request_text(lines: Sequence[str]) -> str:
 
 def _line(message: Message) -> str:
     if message.role == "user" and message.speaker:
-        return str(rendered(message)["content"])
+        speaker, channel = message.speaker, message.channel or "say"
+        return heard_line(speaker.key, speaker.id, channel, message.content)
     made = [call.get("function") or {} for call in tool_calls(message)]
     calls = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in made)
     return source_line(message.role, message.content, message.name, calls)
@@ -340,13 +344,9 @@ def is_extract(level: tuple[str, str]) -> bool:
 
 
 def summary_levels(script: Assistant) -> list[tuple[str, str]]:
-    """Level and model, in the order they are asked; the offline extract is always the last.
-
-    A model of so few parameters that it only speaks invents in summaries, and confuses people.
-    """
+    """Level and model, in the order they are asked; the offline extract is always the last."""
     config = script.config
-    own = "" if script.limits().facts.small else script.model_name
-    named = [("main", main)] if (main := config.compact_model or own) else []
+    named = [("main", config.compact_model or script.model_name)]
     named += [("fallback", name) for name in config.llm_fallback_models]
     levels = [] if script.over_spend() or script.runtime.extracts else named
     if OFFLINE_MODEL in (model for _, model in levels):
@@ -380,7 +380,22 @@ def accepted(reply: ModelReply) -> str:
     own = "\n".join(line for line in text.split("\n") if not is_framed(line))
     if text.startswith(MESSAGES_LABEL) or len(own) < len(text) / 2:
         raise ModelError("an echo of the request instead of a summary")
-    text, kept = own, without_loops(without_repeats(own), Around())
-    if len(kept) < len(text) / 2:
+    once = _told_once(own)
+    said = words(once)
+    if len(once) < len(own) / 2 or len(set(said)) < LEAST_DISTINCT * len(said):
         raise ModelError("mostly repetition instead of a summary")
-    return kept
+    return once
+
+
+def _told_once(text: str) -> str:
+    """A text without sentences that it tells again."""
+    lines, told = list[str](), set[tuple[str, ...]]()
+    for line in text.split("\n"):
+        kept = []
+        for sentence in sentences(line):
+            key = tuple(words(sentence))
+            if len(key) < REPEATED_WORDS or key not in told:
+                kept.append(sentence)
+            told.add(key)
+        lines.append(" ".join(kept))
+    return "\n".join(filter(None, lines))

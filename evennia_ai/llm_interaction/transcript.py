@@ -3,38 +3,24 @@
 Base models know no roles and follow no orders; they go on with a text. So the prompt is a script of
 a talk: who the assistant is, what it remembers, where it is, and what was said, a line each, as
 ``Bram says: "Good evening."``. The last line is ``Aria says: "``, and a reply ends with the quote
-mark or the line. Ids, labels and JSON of the chat form stay out: what a base model reads it writes.
+mark or the line. Ids and labels of the chat form stay out: what a base model reads it writes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from evennia_ai.history.frames import (
-    ANSWER_KEY,
-    blocks,
-    label_of,
-    names_present,
+    NOTICED,
+    Heard,
+    Note,
     read_heard,
-    read_moment,
     read_row,
     read_source_line,
-    read_tool_result,
     without_marks,
 )
+from evennia_ai.llm_interaction.conversation import HERE, LANGUAGE, NOW, read_prompt
 
 # What ends a reply: the closing quote or the line.
 STOPS = ('"', "\n")
-# So many of the assistant's own lines show a model how it is done; with fewer, these do.
-ENOUGH_LINES = 2
-EXAMPLES = (
-    ("A traveller", "Good day to you."),
-    ("", "Good day! Sit down and warm yourself."),
-    ("A traveller", "My horse is called Dusty."),
-    ("", "Dusty is a good name for a horse."),
-    ("A traveller", "Is it far to the next town?"),
-    ("", "Half a day on foot, if the road is dry."),
-    ("A traveller", "What is the miller's name?"),
-    ("", "That I do not know. You could ask at the mill."),
-)
 FACTS = "Facts worth keeping, one a line, with names and numbers:\n-"
 FACTS_STOPS: tuple[str, ...] = ("\n\n",)
 MOST_FACTS = 8
@@ -42,28 +28,30 @@ MOST_FACTS = 8
 
 def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
     """The chat messages of a prompt as a text that ends with the assistant's opened line."""
-    about, scene, talk = list[str](), list[str](), list[str]()
-    own = 0
-    for message in messages:
-        content = str(message.get("content") or "")
-        if message["role"] == "system":
-            about.append(content)
-        elif message["role"] == "assistant":
-            said = [line for line in content.splitlines() if line.strip()]
-            talk += [_spoken(name, line) for line in said]
-            own += len(said)
-        else:
-            for block in blocks(content):
-                label = label_of(block)
-                if label == "present moment":
-                    scene = _scene(block, name)
-                elif label and read_tool_result(block) is None:
-                    about += _rows(block.splitlines()[1:])
-                else:
-                    talk += filter(None, map(_line, block.splitlines()))
-    if own < ENOUGH_LINES:
-        talk = [_spoken(who or name, text) for who, text in EXAMPLES] + talk
+    messages = list(messages)
+    about = [str(each["content"]) for each in messages if each["role"] == "system"]
+    talk, scene = list[str](), list[str]()
+    for role, line in read_prompt(messages).turns:
+        if isinstance(line, Heard):
+            talk.append(_spoken_line(line))
+        elif isinstance(line, Note):
+            (scene if line.label in (NOW, HERE) else talk).extend(_noted(line))
+        elif role == "assistant":
+            talk += [_spoken(name, each) for each in line.splitlines() if each.strip()]
+        elif role == "tool":
+            talk.append(f"({_flat(str(line.get('content') or ''))})")
+        elif isinstance(line, str):
+            talk.append(_flat(line))
     return "\n".join([*about, *scene, "", *talk, f'{name} says: "'])
+
+
+def _noted(line: Note) -> list[str]:
+    """A note without its label and ids."""
+    if line.label == LANGUAGE:
+        return []
+    if line.label == HERE:
+        return [f"Also there: {line.text}."]
+    return [_flat(line.text)] if line.label in (NOW, NOTICED) else [f"({_flat(line.text)})"]
 
 
 def as_task_prompt(messages: Sequence[Mapping[str, object]], ending: str) -> str:
@@ -80,36 +68,20 @@ def read_facts(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row for row in rows if row[-1:] in (".", "!")))[:MOST_FACTS]
 
 
-def _scene(block: str, name: str) -> list[str]:
-    """Where the assistant is and who is there, and what it knows of them."""
-    moment = read_moment(block)
-    people = ", ".join(names_present(moment)) or "Nobody"
-    place, about = moment.get("place", "an unknown place"), moment.get("description", "")
-    known = ("time", "place", "present", "exits", "description", ANSWER_KEY.lower())
-    rows = [
-        row for row in block.splitlines()[1:] if row.partition(":")[0].strip().lower() not in known
-    ]
-    here = f"{name} is in {place}. {_flat(about)}".strip()
-    return [here, f"Also there: {people}.", *_rows(rows)]
-
-
-def _rows(rows: Sequence[str]) -> list[str]:
-    """Rows of a block without ids, days and labels."""
-    found = (read_row(without_marks(row)) for row in rows)
-    return [_flat(row.text) for row in found if row]
-
-
 def _line(row: str) -> str:
-    """A line of the talk, or of a summary's request; empty for one that is nothing."""
+    """A line of a job's text; empty for one that is nothing."""
     if heard := read_heard(row):
-        if heard.verb == "poses" or not heard.text:
-            return f"{heard.who} {_flat(heard.text) or f'{heard.verb}.'}"
-        return _spoken(heard.who, heard.text)
-    if result := read_tool_result(row):
-        return f"({_flat(result.text)})"
+        return _spoken_line(heard)
     if made := read_source_line(row):  # what tools gave out is no news to a summary
         return "" if made.tool or not made.text else _flat(f"I: {made.text}")
-    return _flat(without_marks(row))
+    plain = read_row(without_marks(row))
+    return _flat(plain.text) if plain else ""
+
+
+def _spoken_line(heard: Heard) -> str:
+    if heard.verb == "poses" or not heard.text:
+        return f"{heard.who} {_flat(heard.text) or f'{heard.verb}.'}"
+    return _spoken(heard.who, heard.text)
 
 
 def _spoken(who: str, text: str) -> str:

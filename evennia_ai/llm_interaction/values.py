@@ -87,12 +87,11 @@ class ModelFacts:
 
     # Most tokens, as we count, of a prompt and its reply, and who says so.
     window: Window | None = None
-    carries_tools: bool | None = None  # whether the tools of a request reach it
+    # Whether it talks as well with tools as without and calls them when asked; None: not tried.
+    calls_tools: bool | None = None
     profile: tuple[str, ...] = ()  # what was learned of it, in words
     price: tuple[float, float] | None = None  # US dollars for a token of a prompt and of a reply
     own: bool = False  # whether it runs on a server of the game's own, which nobody bills
-    # Whether it has fewer than three billion parameters, as far as its name or file says.
-    small: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +108,9 @@ class TurnRequest:
     max_iterations: int = 8  # most model calls
     # Time after which no further model call is made, seconds since the epoch.
     deadline: float = float("inf")
-    talks: tuple[str, ...] = ()  # lines for the end of the prompt
-    answering: tuple[str, ...] = ()  # the lines it answers, as rows of the prompt's present moment
+    language: str = ""  # the language to answer in, by name; empty for none that must be named
+    reason: str = ""  # why a turn is that nobody asked for
+    done: tuple[str, ...] = ()  # what came of the orders in the lines it answers
 
 
 @dataclass(slots=True)

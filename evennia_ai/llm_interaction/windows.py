@@ -13,7 +13,7 @@ from evennia_ai.history.records import as_dict, as_list
 
 # Numbers outside this range are no window of a model.
 LEAST_TOKENS, MOST_TOKENS = 128, 100_000_000
-# A model with a smaller window can only talk. A guess is smaller only if such a request was refused.
+# A model with a smaller window can only talk. A guess is smaller only where that was refused.
 USABLE_TOKENS = 2_048
 
 TABLE = "LiteLLM's table"

@@ -19,10 +19,10 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
-from evennia_ai.history.frames import MEMORIES_LABEL, MOMENT_LABEL
 from evennia_ai.language.words import storable, storable_json, storable_value
+from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
-from evennia_ai.llm_interaction.failures import failure_of, sorted_failure
+from evennia_ai.llm_interaction.failures import sorted_failure
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.process import Serving
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
@@ -42,8 +42,8 @@ _DETAIL_CHARS = 300
 # Anthropic's models, wherever they are served, cache a prompt up to marked messages. The newer ones
 # refuse a request with both a temperature and `top_p`; LiteLLM sends both.
 _CLAUDE = "claude"
-# Of what stands behind the history and differs from turn to turn.
-_TAIL_LABELS = (MEMORIES_LABEL, MOMENT_LABEL)
+# How the notes of the newest turn begin, which differ from turn to turn.
+_TAIL = re.compile(rf"^\({NOW}: ", re.MULTILINE)
 _LONG = ("messages", "tools")  # what grows with the conversation and with the tools
 _OWN_SERVERS_ONLY = ("min_p", "repeat_penalty", "repetition_penalty")
 # The fields of a reply in which servers put what a model thought.
@@ -54,15 +54,6 @@ _PROVIDERS = re.compile(
     r"(?:openai|anthropic|googleapis|azure|amazonaws|cohere|cloudflare)\.com"
     r"|(?:openrouter|mistral|together|fireworks|cerebras)\.ai|huggingface\.co"
 )
-# Long enough that a template that shows it adds more tokens than a cached prompt can hide.
-_TRIAL_TOOL = {
-    "type": "function",
-    "function": {
-        "name": "look",
-        "description": "Look at the room, at the people in it and at the things. " * 20,
-        "parameters": {"type": "object", "properties": {}},
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -193,8 +184,8 @@ def marked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching.
     """
     shown = [dict(message) for message in messages]
-    firsts = [str(m.get("role") == "user" and m.get("content")).partition("\n")[0] for m in shown]
-    tail = next((n for n, first in enumerate(firsts) if first in _TAIL_LABELS), len(shown))
+    places = (n for n in range(len(shown) - 1, -1, -1) if shown[n].get("role") == "user")
+    tail = next((n for n in places if _TAIL.search(str(shown[n]["content"]))), len(shown))
     spoken = (n for n in range(tail - 1, 0, -1) if shown[n].get("role") == "assistant")
     for place in {0, next(spoken, 0), tail - 1, len(shown) - 1}.intersection(range(len(shown))):
         if text := shown[place].get("content"):
@@ -211,31 +202,6 @@ def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
         return False
     known = (str(each).rstrip("/") for each in litellm.openai_compatible_endpoints)
     return not (_PROVIDERS.search(where.api_base) or any(each in where.api_base for each in known))
-
-
-async def carries_tools(caller: "Caller", where: Endpoint, timeout_s: float) -> bool | None:
-    """Whether the tools of a request reach a model; None if its server does not count tokens.
-
-    Some chat templates drop them without a word. So the tokens of two prompts are compared, one
-    with a tool and one without; each asks for one token. A server that refuses the tool, but not
-    the prompt, has said no.
-    """
-    trial = ModelRequest(
-        model=where.model,
-        messages=({"role": "user", "content": "Ready?"},),
-        max_tokens=1,
-        timeout_s=timeout_s,
-        purpose="trial",
-    )
-    plain = await caller.call(where, trial)
-    try:
-        offered = await caller.call(where, replace(trial, tools=(_TRIAL_TOOL,)))
-    except Exception as error:
-        if failure_of(error).kind in ("bad_request", "server"):
-            return False
-        raise
-    counts = plain.prompt_tokens, offered.prompt_tokens
-    return counts[1] > counts[0] if all(counts) else None
 
 
 class Caller:

@@ -145,6 +145,12 @@ class Profile(Stored):
         shown = (f"- {each.line} [{each.observation.id}]" for each in beliefs[: max(limit, 0)])
         return [self.heading(audience), *shown]
 
+    def facts(self, audience: str, limit: int) -> list[str]:
+        """What an audience may know of it, at most `limit` sentences: its relationship first."""
+        beliefs = sorted(self.beliefs(audience), key=lambda each: not each.observation.is_fact)
+        first = self.relationship(audience)
+        return [*([first] if first else []), *(each.line for each in beliefs[: max(limit, 0)])]
+
     def only(self, is_kept: Callable[[Observation], bool]) -> "Profile":
         """The profile with some of its observations; the same if all stay."""
         left = tuple(filter(is_kept, self.observations))

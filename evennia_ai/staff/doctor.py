@@ -29,7 +29,6 @@ from evennia_ai.background import pause
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.pages import ASIDE
-from evennia_ai.llm_interaction.limits import DROPPED
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.processes import is_running
@@ -314,11 +313,8 @@ def check_model(in_game: bool) -> Any:
         detail += f"; its window: {facts.window}"
     if facts.window and facts.window.tokens < USABLE_TOKENS:
         return _fault(detail, "Give the model's server a larger window, 8,192 tokens or more.")
-    if facts.carries_tools is False:
-        detail += f"; tools: {DROPPED}"
-    if facts.small:
-        rude = "small: it talks, seldom acts, makes things up and may be rude"
-        return _remark(f"{detail}; {rude}", "Take a larger one for players: docs/providers.md.")
+    if facts.calls_tools is False:
+        detail += "; it speaks and is offered no tools (orders are read from what people say)"
     return _fine(detail)
 
 

@@ -51,7 +51,7 @@ def model_lines(script: "AssistantScript") -> list[str]:
     return [
         f"{script.obj.key}'s model: {name}",
         f"Window: {facts.window or 'unknown'}",
-        f"Tools: {script.limits().protocol}",
+        f"Speaks by: {script.limits().speech}",
         "Learned: " + ("; ".join(facts.profile) or "nothing that it cannot do"),
     ]
 
@@ -75,7 +75,7 @@ def status_lines(script: "AssistantScript") -> list[str]:
         f"Mode: {state.mode}" + (f", {state.phase}" if state.phase else ""),
         f"Enabled: {switched}",
         f"Model: {script.model_name}",
-        f"Tool calls: {script.limits().protocol}",
+        f"Speaks by: {script.limits().speech}",
         f"Mind: {script.mind.status()}",
         f"Thinking now: {'yes' if runtime.lock.running is not None else 'no'}",
         *_context_lines(script),

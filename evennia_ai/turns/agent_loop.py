@@ -6,31 +6,30 @@ model; if that says nothing either, a sign is shown.
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import ModelError, SpendError, StoreError, ToolError, WindowError
+from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
+from evennia_ai.history.records import as_dict
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
-from evennia_ai.llm_interaction.guards import guarded
-from evennia_ai.llm_interaction.offline.brain import misses
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     asked_once_more,
     build_prompt,
+    draft_prompt,
     model_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt
-from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, told_apart
-from evennia_ai.llm_interaction.tool_calls import batches, storable_call, tool_call
+from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply
+from evennia_ai.llm_interaction.tool_calls import batches, loaded, storable_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
@@ -58,12 +57,8 @@ FITS = 6
 # After so many replies in a row that only write something down, the offline model answers: tiny
 # models go on for ever.
 MOST_NOTES = 3
-# The tool by which a pose is shown.
-_POSE = "emote"
-# In place of a guard's name, where a reply is empty.
-SAYS_NOTHING = "says nothing"
-# Where a model without tools misses what was told and surely answers, or the line's language.
-MISSES = "misses what was asked"
+# A note of less importance is not what somebody ordered.
+REMEMBERED_IMPORTANCE = 8
 
 
 @inlineCallbacks
@@ -80,6 +75,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
     script.history.heal()
     turn, aside, notes = _Turn(script, request), "", 0
     report = turn.report
+    yield turn.follow_order()
     while (answer := (yield turn.next_answer())) is not None:
         reply, text, calls = answer.reply, answer.text, answer.calls
         if script.moderator is not None:
@@ -95,9 +91,8 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
             break
         concluded &= bool(aside or report.spoken or turn.tools.has_acted)
         # The offline model costs nothing, and says what came of it.
-        if ended or answer.is_staged or (concluded and reply.model != OFFLINE_MODEL):
-            is_open = answer.is_staged or not report.spoken
-            if aside and is_open and turn.is_fit(aside, reply.model):
+        if ended or (concluded and reply.model != OFFLINE_MODEL):
+            if aside and not report.spoken and turn.is_fit(aside, reply.model):
                 turn.speak(aside)
             break
         traits, names = script.tools.traits, {call["function"].get("name") for call in calls}
@@ -112,15 +107,9 @@ class _Answer:
     """A reply, read."""
 
     reply: ModelReply
-    text: str  # what it says, cleaned, as far as it is sound
+    text: str  # what it says, cleaned
     calls: Sequence[Mapping[str, Any]]  # its tool calls in the API's form
-    cuts: tuple[str, ...] = ()  # names of the guards that cut it
-    is_staged: bool = False  # whether its one call is the pose that it told beside what it says
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it said something and nothing of it is sound."""
-        return bool(self.cuts) and not self.text and not self.calls
+    fault: str = ""  # why it is no answer
 
 
 class _Turn:
@@ -151,8 +140,9 @@ class _Turn:
         self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: TokenBudget | None = None  # of the last request that was answered
+        self.results: list[Message] = []  # what its calls gave
         self.asked = 0  # requests made
-        self.cuts: tuple[str, ...] = ()  # what guards did
+        self.faults: tuple[str, ...] = ()  # why replies were no answers
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
         self.is_moderated = False  # whether it replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
@@ -168,7 +158,7 @@ class _Turn:
             answer = yield self.ask()
             if answer is None and not self.next_level():
                 return None
-            if answer is not None and self.is_last and not answer.is_staged:
+            if answer is not None and self.is_last:
                 answer = replace(answer, calls=()) if answer.text else None
             if answer is not None:
                 return answer
@@ -232,7 +222,9 @@ class _Turn:
             event = script.budgets.events()[-1]
             yield script.breathe()
             try:
-                answer = yield self._complete(prompt, fits_left > 0)
+                # Whoever waits must not wait for the same model again.
+                asked = self._offline() if self.is_offline else self._complete(prompt, fits_left)
+                answer = yield asked
                 break
             except WindowError as error:
                 if not fits_left:
@@ -251,7 +243,7 @@ class _Turn:
         return answer
 
     @inlineCallbacks
-    def _complete(self, prompt: Prompt, may_shorten: bool) -> Steps[_Answer | None]:
+    def _complete(self, prompt: Prompt, fits_left: int) -> Steps[_Answer | None]:
         """Ask the assistant's model, and where none answers, the offline one if that is wanted.
 
         Fires with None if no model answers, or a cap stops, a turn that has spoken or acted: it
@@ -263,16 +255,13 @@ class _Turn:
         )
         is_needed, wants_offline = self.is_needed(), self.wants_offline()
         try:
-            if self.is_offline:  # whoever waits must not wait for the same model again
-                offline: _Answer = yield self._offline(prompt)
-                return offline
             answer: _Answer = yield self._asked(asked, may_repeat=is_needed)
         except SpendError:
             if is_needed:
                 raise  # the question is kept
             return None
         except ModelError as error:
-            is_too_large = isinstance(error, WindowError) and may_shorten
+            is_too_large = isinstance(error, WindowError) and fits_left > 0
             if is_too_large or self.tools.unasked:
                 raise
             script.model_failed(error, request)
@@ -282,10 +271,12 @@ class _Turn:
                 raise
         else:
             script.model_answered()
-            if not (answer.is_lost and is_needed and wants_offline):
+            if not (answer.fault and is_needed):
                 return answer
             self._count(answer.reply)
-        offline = yield self._offline(prompt)
+            self.is_last = True  # it was asked again already
+            return None
+        offline: _Answer = yield self._offline()
         return offline
 
     def is_needed(self) -> bool:
@@ -296,21 +287,64 @@ class _Turn:
         """Whether the offline model answers where the assistant's own does not."""
         return self.script.config.llm_offline_fallback and self.script.model_name != OFFLINE_MODEL
 
-    def _offline(self, prompt: Prompt) -> Deferred[_Answer]:
+    def _offline(self) -> Deferred[_Answer]:
         """Fires with the offline model's answer; it answers what else this turn asks, too."""
         self.is_offline = self.report.fell_back = True
-        purpose, asker = self.request.context, self.request.asker
-        asked = model_request(self.script, self.character, prompt, purpose, model=OFFLINE_MODEL)
         is_counted = not (self.asked or self.report.iterations)  # else the player's call is
-        done = self.script.spend.complete(asked, asker if is_counted else None)
+        done = self._ask_offline(self.request.asker if is_counted else None)
         return done.addCallback(self._read)
+
+    def _ask_offline(self, asker: str | None) -> Deferred[ModelReply]:
+        """Ask the offline model, with a prompt of its own; the call counts for `asker`."""
+        script, purpose = self.script, self.request.context
+        prompt = draft_prompt(
+            script,
+            self.character,
+            self.request,
+            withdrawn=self.tools.withdrawn,
+            since=self.since,
+            found=self.found,
+            model=OFFLINE_MODEL,
+        )
+        asked = model_request(script, self.character, prompt, purpose, model=OFFLINE_MODEL)
+        return script.spend.complete(asked, asker)
+
+    @inlineCallbacks
+    def follow_order(self) -> Steps[None]:
+        """Do what the asker's own line orders, for a model that has no tools.
+
+        The offline model reads the line, never the reply; its calls are judged like any call. The
+        model is told what came of them.
+        """
+        script, request = self.script, self.request
+        has_tools, is_posed = script.limits().calls_tools, request.channel == "pose"
+        if has_tools or is_posed or self.tools.unasked or not self.tools.own_lines():
+            return
+        reply: ModelReply = yield self._ask_offline(None)
+        calls = [call for call in reply.tool_calls if self._is_order(call)]
+        if not calls:
+            return
+        yield self.act("", calls, reply)
+        done = tuple(f"{result.name}: {result.content}" for result in self.results)
+        self.request = replace(request, done=done)
+
+    def _is_order(self, call: Mapping[str, Any]) -> bool:
+        """Whether a call does something: looks and searches are no orders, nor is a mere note."""
+        name = call["function"].get("name")
+        tool = self.script.tools.tools.get(name)
+        if tool is None or tool.silent or tool.recalls:
+            return False
+        arguments = as_dict(loaded(call["function"].get("arguments")))
+        if "importance" in arguments:
+            return bool(arguments["importance"] >= REMEMBERED_IMPORTANCE)
+        return tool.is_act or tool.concludes
 
     @inlineCallbacks
     def _asked(self, asked: ModelRequest, may_repeat: bool) -> Steps[_Answer]:
         """A model's answer, in the time that the turn has left.
 
-        One of which nothing is sound is asked for once more, if wanted; not where it took long and
-        the offline model answers as well: people wait.
+        One that is no answer is asked for once more, if wanted, with the fault in one sentence; not
+        where it took long and the offline model answers as well: people wait.
         """
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
@@ -326,18 +360,20 @@ class _Turn:
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
         yield script.breathe()
         answer = self._read(reply)
-        may_miss = script.limits().only_speaks and self.is_needed() and self.wants_offline()
-        if may_miss and answer.text and asked.messages:
-            with suppress(StoreError):  # the reply is there, and paid
-                if (yield script.mind.work(misses, [*asked.messages], answer.text)):
-                    answer = _Answer(reply, "", (), (*answer.cuts, MISSES))
-        if answer.cuts:
-            self.cuts += answer.cuts
-            script.audit("guard", model=reply.model, cut=answer.cuts, lost=answer.is_lost)
+        if not answer.fault:
+            return answer
+        self.faults += (answer.fault,)
+        script.audit("fault", model=reply.model, why=answer.fault)
         is_slow = self.wants_offline() and reply.seconds > slow_s
-        if answer.is_lost and may_repeat and not is_slow and MISSES not in answer.cuts:
+        if may_repeat and not is_slow:
             self._count(answer.reply)
-            answer = yield self._asked(asked_once_more(again), may_repeat=False)
+            once_more = asked_once_more(again, answer.fault)
+            answer = yield self._asked(once_more, may_repeat=False)
+        if answer.fault and may_repeat and again.fallback_models:
+            self._count(answer.reply)
+            model, *others = again.fallback_models
+            other = replace(again, model=model, fallback_models=tuple(others))
+            answer = yield self._asked(other, may_repeat=False)
         return answer
 
     def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
@@ -351,32 +387,16 @@ class _Turn:
         self.script.spent(reply, self.request.context, budget)
 
     def _read(self, reply: ModelReply) -> _Answer:
-        """What a reply says and calls."""
+        """What a reply says and calls, and why it is no answer, if so."""
         content = storable(reply.content or "")
-        calls: Sequence[Mapping[str, Any]] = reply.tool_calls
-        names, pose, offered = [self.character.key], "", self.script.tools.offered()
-        is_long = len(content) > CLEANED_CHARS
-        is_guarded = reply.model != OFFLINE_MODEL
-        if is_guarded and not is_long:
-            content, pose = told_apart(content, names)
-        text = clean_reply(content, names)
-        cuts: tuple[str, ...] = ()
-        if is_guarded:
-            is_cut_off = reply.finish_reason == "length"
-            text, cuts = guarded(text, self.tools.around(is_cut_off))
-            if self.script.limits().is_small:  # it invents tools, and has no way to choose silence
-                has_tools = not self.script.limits().only_speaks
-                known = {tool.name for tool in offered if has_tools and not tool.ends_turn}
-                calls = tuple(each for each in calls if each["function"]["name"] in known)
-                cuts = cuts if text or cuts or calls else (SAYS_NOTHING,)
-        if is_long and not cuts:
-            text = content  # stored as it came; what is spoken of it is cleaned and cut
-        may_pose = _POSE in {tool.name for tool in offered}
-        if pose and not calls and may_pose and _POSE not in self.tools.withdrawn:
-            said = json.dumps({"text": pose}, ensure_ascii=False)
-            posed = tool_call(new_id("call_"), _POSE, said)
-            return _Answer(reply, text, [posed], cuts, is_staged=True)
-        return _Answer(reply, text, calls, cuts)
+        text = clean_reply(content, [self.character.key])
+        # The offline model may repeat itself; nothing is silence where nobody waits.
+        is_silent = not text and (bool(reply.tool_calls) or not self.is_needed())
+        is_free = reply.model == OFFLINE_MODEL or is_silent
+        why = "" if is_free else self.tools.fault(text)
+        if len(content) > CLEANED_CHARS:
+            text = content  # stored as it came; what is spoken of it is cut
+        return _Answer(reply, text, reply.tool_calls, why)
 
     def permitted(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """The calls that may be made; of a turn that nobody asked for those that speak or pose."""
@@ -434,6 +454,7 @@ class _Turn:
                     self.script.log_error("a tool call without a result", error)
                 raise
             self.report.tools += [result.name for result in outcome.results]
+            self.results += outcome.results
             ended, concluded = ended or outcome.ended, concluded and outcome.concluded
             text = ""
         return ended, concluded
@@ -492,7 +513,7 @@ class _Turn:
                 completion_tokens=report.completion_tokens,
                 cost=report.cost,
                 cached_tokens=report.cached_tokens,
-                cuts=tuple(dict.fromkeys(self.cuts)),
+                cuts=tuple(dict.fromkeys(self.faults)),
                 moderated=self.is_moderated,
             )
             metadata[TRACE] = trace.to_text()

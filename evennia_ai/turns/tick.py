@@ -12,16 +12,9 @@ from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlin
 from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
-from evennia_ai.history.frames import (
-    SUMMARY_TITLE,
-    SYNTHESIS_TITLE,
-    answer_line,
-    speaking_line,
-    unasked_line,
-)
+from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain
-from evennia_ai.llm_interaction.budget import shortened
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
 from evennia_ai.llm_interaction.prompt import shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
@@ -62,10 +55,6 @@ STORED_UNANSWERED = 50
 QUERY_CHARS, RETRIEVED = 400, 12
 # Newest lines in which keys of lore are looked for, beside those answered.
 LORE_LINES = 4
-# Lines that a prompt names again as those to answer, and most characters of each.
-ANSWERED_LINES, ANSWERED_CHARS = 12, 400
-# So many of the newest messages a small model makes use of; those before are given it as memories.
-SMALL_SEES = 6
 # Time behind a turn's deadline after which it is cut off; until then it ends by itself.
 GRACE_S = 2.0
 Hits = tuple[Hit, ...]
@@ -218,7 +207,7 @@ class Tick:
             context=CONTEXT_UNASKED,
             max_iterations=1,
             deadline=now + script.config.turn_timeout_s,
-            answering=(unasked_line(reason),),
+            reason=reason,
         )
         try:
             running = script.run_turn(request)
@@ -343,7 +332,7 @@ class Tick:
         deadline = script.now() + script.config.turn_timeout_s
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
         given, passed_over = yield self._retrieved(group, seen)
-        talks, answering = self._tail_lines(group)
+        spoken = (event.content for event in group.events)
         request = TurnRequest(
             audience=group.audience,
             channel=last.channel or "say",
@@ -353,8 +342,7 @@ class Tick:
             passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
             deadline=deadline,
-            talks=talks,
-            answering=answering,
+            language=answer_language(script.config.language, spoken, runtime.language),
         )
         shown_to = request.audience, request.channel, request.asker
         try:
@@ -377,29 +365,6 @@ class Tick:
             script.game.show_typing(False, *shown_to)
             runtime.last_turn_at = script.now()
 
-    def _tail_lines(self, group: Group) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Lines for the end of the prompt, and the newest lines of a group, to answer them.
-
-        A small model is told there who speaks to whom and the language: it follows what it reads
-        last.
-        """
-        script = self.script
-        lines = [(e, e.speaker) for e in group.events[-ANSWERED_LINES:] if e.speaker]
-        answering = [
-            answer_line(by.key, by.id, event.channel, shortened(event.content, ANSWERED_CHARS))
-            for event, by in lines
-        ]
-        language = answer_language(
-            script.config.language, (event.content for event, _ in lines), self.runtime.language
-        )
-        if language:
-            answering.append(f"Language of your answer: {language}")
-        if script.limits().is_small:
-            if lines:
-                answering.insert(0, speaking_line(script.obj.key, lines[-1][1].key))
-            return (f"Answer in {language}.",) if language else (), tuple(answering)
-        return (), tuple(answering)
-
     @inlineCallbacks
     def _retrieved(self, group: Group, seen: Seen) -> Steps[tuple[Hits, Hits]]:
         """Fires with lore and memories of what was just said that the prompt does not hold already.
@@ -419,13 +384,13 @@ class Tick:
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
         history, _ = shown_history(script, group.audience)
         shown = [message for message in history if message.id not in self.runtime.left_out]
-        if script.limits().is_small:
-            shown = shown[-SMALL_SEES:]
         texts = {plain(_indexed_text(message)) for message in shown}
         ids = {message.id for message in shown}
         if not script.config.compact_enabled:  # the prompt holds the raw history instead
             ids |= {hit.turn_id for hit in hits if hit.kind == "summary"}
-        given = chosen(hits, said, own_name, ids, texts)
+        # What it said itself before was perhaps made up.
+        told = [hit for hit in hits if hit.kind != "message" or hit.speaker != own_name]
+        given = chosen(told, said, own_name, ids, texts)
         taken = {hit.turn_id for hit in given}
         passed_over = tuple(hit for hit in hits if hit.turn_id not in taken)
         return (*lore, *(attributed(script, hit) for hit in given)), passed_over

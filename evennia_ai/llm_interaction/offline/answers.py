@@ -253,8 +253,8 @@ def answer(question: str, asker: str, talk: Talk, tools: Set[str]) -> Answer:
         return Answer(call=call)
     # In a game an unframed line may be a description; in a plain chat it is the user's.
     lines = [line for line in talk.evidence() if line.who or line.verb == "note" or not asker]
-    claims = read_claims(lines, talk.me, talk.assistants())
-    people = (*(line.who for line in lines), *talk.present())
+    claims = read_claims(lines, talk.me, talk.assistants)
+    people = (*(line.who for line in lines), *talk.people)
     names = {name for who in people for name in words(who)}
     asked = read_question(question, asker, talk.me, names.union(*(claim.names for claim in claims)))
     places: dict[str, int] = {}  # of the hits of the search for the question itself
@@ -309,7 +309,7 @@ def seen(act: Act, talk: Talk, tools: Set[str]) -> Answer | None:
     shown = talk.result_of(room)
     if shown is None:
         return Answer(call=room)
-    people = {*words(" ".join((talk.me, *talk.present())))}
+    people = {*words(" ".join((talk.me, *talk.people)))}
     things: list[tuple[float, str]] = []
     for part in regex.split(r"[,:：、،\n]| and ", "" if shown.failed else shown.result):
         told = [word for word in content_words(part, asked.table) if word not in people]

@@ -11,7 +11,6 @@ import regex
 
 from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.language.script import akin, size
 from evennia_ai.language.tables import DEFAULT, code_of, language_of, speaking, spoken, table_of
 from evennia_ai.language.times import read_time, told_time
 from evennia_ai.language.words import content_words, words
@@ -28,7 +27,7 @@ from evennia_ai.llm_interaction.offline.prose import (
     sentences,
 )
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, quotes_of, read_talk
+from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, read_talk
 
 MAX_LINES_READ = 60  # for the language of a talk
 MIN_SPOKEN = 5  # words that show a language
@@ -76,35 +75,6 @@ def respond(
         if not said and "noop" in offered:
             return Reply(None, (ToolCall("noop"),))
         return Reply(" ".join(said) or (line_for("chatter") if acts else ""))
-
-
-def misses(messages: Sequence[Mapping[str, Any]], text: str) -> bool:
-    """Whether a reply misses what the turn's line asks for.
-
-    It has no word of what people told that surely answers, or says of itself what the asker told:
-    ``I sell rye.`` Or it is in another language. `messages` are those of the request.
-    """
-    talk, said = read_talk(messages), set(words(text))
-    language, newest = _language(talk), talk.fresh[-1].text if talk.fresh else ""
-    is_shown = bool(fixed_language(talk.system)) or min(size(newest), size(text)) >= MIN_SPOKEN
-    if language and is_shown and language_of(text, language) not in (language, ""):
-        return True
-    with speaking(language):
-        for act in _acts(talk):
-            asked = read_question(act.text, act.who, talk.me, frozenset())
-            if act.kind != "question" or not asked.kind:
-                continue
-            told = answers.answer(act.text, act.who, talk, frozenset())
-            quotes = quotes_of(told.text) if told.sure else []
-            new = {word for quote in quotes for word in content_words(quote.text, asked.table)}
-            new = {w for w in new if not any(akin(w, each) for each in words(act.text))}
-            if new and not any(akin(word, each) for word in new for each in said):
-                return True
-            mine, yours = (asked.table.words(f"{each}_person") for each in ("first", "second"))
-            told_own = (mine & set(words(quote.text)) for quote in quotes if not quote.who)
-            if said.isdisjoint(yours) and not said.isdisjoint(mine) and any(told_own):
-                return True
-    return False
 
 
 def _language(talk: Talk) -> str:
@@ -268,7 +238,7 @@ def _surroundings(act: Act, talk: Talk) -> str | None:
             time = told_time(shown, **{act.kind: told_as}) if shown and told_as else time
             return line_for("time", time=time) if time else line_for("no_time")
         case "people":
-            others = [name for name in talk.present() if name != act.who]
+            others = [name for name in talk.people if name != act.who]
             kind = "some_here" if others[1:] else "one_here" if others else "nobody_here"
             return line_for(kind, names=listed(others))
         case "ways":
@@ -286,7 +256,7 @@ def _surroundings(act: Act, talk: Talk) -> str | None:
 
 def _opening(talk: Talk) -> str:
     """How the persona begins, in the first person; ``""`` if it is in another language."""
-    persona = talk.persona()
+    persona = talk.persona
     is_spoken = (language_of(persona) or DEFAULT) == spoken().code
     return next(map(_in_first_person, sentences(persona)), "") if is_spoken else ""
 
@@ -299,7 +269,7 @@ def _own_knowledge(question: str, talk: Talk) -> str:
     """
     asked = read_question(question, "", talk.me, frozenset())
     telling = content_words(question, asked.table)
-    mine = map(_in_first_person, sentences(talk.persona())) if telling else ()
+    mine = map(_in_first_person, sentences(talk.persona)) if telling else ()
     shown = sentences(talk.moment.get("description", "")) if len(telling) > 1 else ()
     near = (part for part in (*mine, *shown) if _share(question, part) >= OWN_SHARE)
     fitting = (part for part in near if table_of(part) is asked.table)

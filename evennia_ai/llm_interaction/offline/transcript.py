@@ -11,7 +11,7 @@ from typing import Any
 from evennia_ai.history import frames
 from evennia_ai.history.records import as_dict
 from evennia_ai.language.tables import table_of
-from evennia_ai.language.words import CUT
+from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.budget import LEFT_OUT
 from evennia_ai.llm_interaction.offline.prose import beginning, is_fixed, quote_lead, sentences
 from evennia_ai.llm_interaction.tool_calls import loaded
@@ -25,7 +25,8 @@ MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY = "message", "ledger", "journal", "mem
 SOURCES = (MESSAGE, LEDGER, JOURNAL, MEMORY, SUMMARY)
 # Ids of lore: a name and a colon in a fact are a heading, and nobody said it.
 _LORE = re.compile(r"w\d+$|help:|room:")
-_IDENTITY = re.compile(r"^You are (?:called |named )?(?P<name>[^\n.,]{1,60})", re.MULTILINE)
+# The id of a memory among the parts of a note's label, which also say how long ago it was.
+_ID = re.compile(r"\S*\d\S*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +62,18 @@ class Talk:
 
     me: str = "assistant"  # the assistant's name
     system: str = ""  # the system prompt
+    persona: str = ""  # the paragraph of it that says who the assistant is
     heard: list[Line] = field(default_factory=list)  # in the visible history
     fresh: list[Line] = field(default_factory=list)  # those not answered yet
     notes: list[Line] = field(default_factory=list)  # of summaries and memories shown
-    moment: dict[str, str] = field(default_factory=dict)  # keys of the tail, in lower case
+    # What holds now: `time`, `place`, `description`, `exits`.
+    moment: dict[str, str] = field(default_factory=dict)
+    people: tuple[str, ...] = ()  # names of those here, the assistant left out
+    assistants: tuple[str, ...] = ()  # those of them that are assistants, too
     replies: list[str] = field(default_factory=list)  # what the assistant said before
     done: list[ToolCall] = field(default_factory=list)  # tool calls of this turn
     before: list[ToolCall] = field(default_factory=list)  # tool calls of earlier turns
-
-    def present(self) -> list[str]:
-        """Names of those here, the assistant left out."""
-        return [name for name in frames.names_present(self.moment) if name != self.me]
-
-    def assistants(self) -> list[str]:
-        """Names of the other assistants here."""
-        return frames.assistants_present(self.moment)
-
-    def persona(self) -> str:
-        """The paragraph of the system prompt that says who the assistant is; may be ``""``."""
-        found = _IDENTITY.search(self.system)
-        return self.system[found.end() :].strip().split("\n\n")[0].strip() if found else ""
+    begins: bool = False  # whether the next line is the first of the newest turn
 
     def evidence(self) -> list[Line]:
         """What the request shows of what people told: heard, noted and found lines."""
@@ -88,7 +81,7 @@ class Talk:
         for done in self.done:
             if done.name in ("search_memory", "expand_memory"):
                 lines += found_lines(done.result)
-        own = {self.me, *self.assistants()}
+        own = {self.me, *self.assistants}
         return [line for line in lines if line.who not in own and line.verb not in SILENT]
 
     def result_of(self, call: ToolCall) -> ToolCall | None:
@@ -106,15 +99,15 @@ class Talk:
 def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
     """Read the messages of a request.
 
-    A turn begins with heard lines and ends with the assistant's words. Labelled blocks are notes
-    wherever they stand, so that one behind the turn's tool results begins no new turn.
+    A turn begins with heard lines and ends with the assistant's words. The notes that say what
+    holds now begin the newest one.
     """
     talk = Talk()
     called: dict[str, tuple[str, dict[str, Any]]] = {}
     for message in messages[-MAX_LINES:]:
         role, content = message["role"], str(message.get("content") or "")
         if role == "system":
-            talk.system += content + "\n"
+            _read_system(talk, content)
         elif role == "user":
             _read_user(talk, content)
         elif role == "assistant":
@@ -131,40 +124,68 @@ def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
             talk.done.append(ToolCall(name, arguments, content))
             if name in ("noop", "say"):
                 talk.end_turn()
-    if found := _IDENTITY.search(talk.system):
-        talk.me = found["name"]
     return talk
 
 
+_PLACE = {form.PLACE: "place", form.LOOKS: "description", form.WAYS: "exits"}
+
+
+def _read_system(talk: Talk, content: str) -> None:
+    talk.system += content + "\n"
+    reading = form.read_prompt([{"role": "system", "content": content}])
+    talk.me, talk.persona = reading.me or talk.me, reading.persona or talk.persona
+    talk.moment |= {_PLACE[key]: text for key, text in reading.place.items() if key in _PLACE}
+    for row in reading.ledger:
+        talk.notes += told_lines(row, source=LEDGER)
+
+
 def _read_user(talk: Talk, content: str) -> None:
-    """Read heard lines, or labelled blocks, or lines with blocks behind them."""
-    for part in frames.blocks(content):
-        if part.startswith(frames.MOMENT_LABEL):
-            talk.moment = frames.read_moment(part) | talk.moment
-            if asked := frames.read_answer_lines(part):
-                talk.end_turn()
-                talk.fresh = [_in_full(h, talk.heard) for h in asked]
-        elif frames.label_of(part):
-            talk.notes.extend(note_lines(part))
-        else:
-            lines = list(heard_lines(part, len(talk.heard)))
-            if lines and (lines[0].who or not talk.done):
-                talk.heard.extend(lines)
-                talk.fresh.extend(lines)
-                talk.before.extend(talk.done)
-                talk.done.clear()
+    """Read lines and notes; of a job the lines in their frames."""
+    if content.startswith(frames.MESSAGES_LABEL):
+        lines = list(heard_lines(content, len(talk.heard)))
+        talk.heard.extend(lines)
+        talk.fresh.extend(lines)
+        return
+    for line in form.read_lines(content):
+        if isinstance(line, frames.Note):
+            _read_note(talk, line)
+            continue
+        who, verb, text = (
+            (line.who, line.verb, line.text)
+            if isinstance(line, frames.Heard)
+            else ("", "says", line)
+        )
+        if talk.begins:
+            talk.end_turn()
+            talk.begins = False
+        told = Line(who, uncut(text), verb, order=len(talk.heard))
+        talk.heard.append(told)
+        talk.fresh.append(told)
+        talk.before.extend(talk.done)
+        talk.done.clear()
 
 
-def _in_full(asked: frames.Heard, heard: Sequence[Line]) -> Line:
-    """A line to be answered, as the history has it where the prompt's tail shows it shortened."""
-    first, *others = LEFT_OUT.split(asked.text)
-    same = (
-        line
-        for line in reversed(heard)
-        if others and line.who == asked.who
-        if line.text.startswith(first) and line.text.endswith(others[-1])
-    )
-    return next(same, Line(asked.who, uncut(asked.text), asked.verb))
+def _read_note(talk: Talk, note: frames.Note) -> None:
+    label, *rest = note.label.split(", ")
+    if label == form.NOW:
+        talk.begins = True
+        talk.moment["time"] = note.text
+    elif label == form.NOBODY:
+        talk.end_turn()
+    elif label == form.HERE:
+        names = note.text.split(", ")
+        talk.assistants = tuple(
+            name.removesuffix(form.AN_ASSISTANT)
+            for name in names
+            if name.endswith(form.AN_ASSISTANT)
+        )
+        others = (name.removesuffix(form.AN_ASSISTANT) for name in names)
+        talk.people = tuple(name for name in others if name != form.NOBODY_ELSE)
+    elif label in (form.BEFORE, form.REMEMBERED, form.KNOWN):
+        source = SUMMARY if label == form.BEFORE else MEMORY
+        words = (part.split()[-1] for part in rest if part.strip())
+        known = next((word for word in words if _ID.fullmatch(word)), "")
+        talk.notes += told_lines(note.text, known, source=source)
 
 
 def uncut(text: str) -> str:
@@ -185,14 +206,6 @@ def heard_lines(content: str, order: int) -> Iterator[Line]:
         yield Line(each.who, uncut(each.text), each.verb, order=place)
 
 
-def note_lines(content: str) -> Iterator[Line]:
-    """Lines of a labelled block of the prompt: summaries, memories or the ledger."""
-    title = frames.label_of(content)
-    source = SUMMARY if title in frames.SUMMARIES else LEDGER if title == LEDGER else MEMORY
-    for row in LEFT_OUT.sub(f"{CUT}\n{CUT}", content).splitlines()[:MAX_LINES]:
-        yield from told_lines(row, source=source)
-
-
 def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY) -> list[Line]:
     """What one row of a summary, the journal, the ledger or a memory tells, and who told it.
 
@@ -202,13 +215,13 @@ def told_lines(row: str, memory_id: str = "", at: str = "", source: str = MEMORY
     lead = frames.read_row(row.strip()[: 2 * MAX_CHARS])
     if not lead:
         return []
-    if lead.id.startswith(("s1", "compact_")):
+    if (lead.id or memory_id).startswith(("s1", "compact_")):
         source = SUMMARY
     frame = Line("", "", "note", lead.id or memory_id, lead.at or at, source=source)
     lines: list[Line] = []
     for part in lead.text.splitlines()[:MAX_LINES]:
         part = frames.without_stamps(part[:MAX_CHARS])
-        spoken = None if _LORE.match(lead.id) else frames.read_spoken(part)
+        spoken = None if _LORE.match(lead.id or memory_id) else frames.read_spoken(part)
         who, _, verb, said, _ = spoken or ("", "", "note", part, False)
         said = without_echo(said)
         bare = table_of(part).expression("speech", "bare")

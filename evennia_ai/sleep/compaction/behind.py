@@ -20,7 +20,7 @@ def better_follows(script: Assistant) -> bool:
     Not where the offline model is all there is, nor over a spend limit.
     """
     config = script.config
-    own = OFFLINE_MODEL if script.limits().only_speaks else script.model_name
+    own = script.model_name
     models = {own, config.compact_model or own, *config.llm_fallback_models}
     return config.compact_background and models != {OFFLINE_MODEL} and not script.over_spend()
 

@@ -180,7 +180,7 @@ class Extractor:
             return Extraction(stopped_by="too few messages")
         own = not (config.pre_compact_prompt or config.compact_model)
         is_chat = config.llm_api == "chat" and script.model_name != OFFLINE_MODEL
-        self.summarises = self.summarises and own and is_chat and not script.limits().only_speaks
+        self.summarises = self.summarises and own and is_chat and script.limits().calls_tools
         if self.most is None:
             is_urgent = self.trigger in (EMERGENCY, BETTER)
             self.most = EMERGENCY_MAX_ITERATIONS if is_urgent else config.pre_compact_max_iterations
@@ -269,7 +269,8 @@ class Extractor:
         """One model call; fires with the reply and its calls."""
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
         event = note_request(script, prompt.budget, purpose, script.model_name, scope, self.trigger)
-        model = OFFLINE_MODEL if script.limits().only_speaks else ""
+        limits = script.limits()
+        model = "" if limits.calls_tools or limits.is_base else OFFLINE_MODEL
         request = model_request(script, script.obj, prompt, purpose, model=model)
         reply = yield script.spend.complete(request)
         script.spent(reply, purpose, script.budgets.answered(event, reply))

@@ -1,22 +1,17 @@
 """What a tool is, and what it gets to work with."""
 
+import itertools
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from evennia_ai.cards.card import spoken_lines
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC, is_private
-from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import SPEECH
-from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
-from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
-from evennia_ai.llm_interaction.offline.prose import line_for
-from evennia_ai.llm_interaction.reply import unaddressed
+from evennia_ai.llm_interaction.reply import clean_reply, fault
 from evennia_ai.protocol import Assistant, Character, GameHandler
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
@@ -24,10 +19,8 @@ from evennia_ai.turns.initiative import HOUR_S, IDLE_S
 from evennia_ai.turns.tools.asking import Proposal
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
 
-# So many of the newest lines of others are not said again.
-ECHOES, SMALL_ECHOES = 8, 40
-# So many of its own newest lines are not said again, but all that are remembered by a small model.
-OWN_LINES = 3
+# So many of the newest lines are looked at for who has spoken in between.
+NEWER_LINES = 20
 # What stands in a stored call instead of a text that the game's moderation refused.
 NOT_SAID = "[not said: the game's moderation refused it]"
 # Acts in one turn that others notice, besides words: enough to fetch and hand over two things.
@@ -93,56 +86,25 @@ class ToolContext:
         """The game, to act in."""
         return self.script.game
 
-    def around(self, is_cut_off: bool = False) -> Around:
-        """What the words of this turn are held against.
-
-        `is_cut_off` is whether they ended because they had become too long.
-        """
-        small = self.script.limits().is_small
-        said = [each for each in self.script.runtime.said if each[0] == self.audience]
-        own = [(text, asker == self.asker) for _, asker, text in said]
-        examples = spoken_lines(self.script.config.examples or "", self.character.key)
-        # A small model also says who has come, and what was to be seen.
-        heard_of = ("user", "system") if small else ("user",)
-        spoken = (m for m in self.seen.newest() if m.role in heard_of)
-        spoken = (m for m in spoken if small or m.channel in SPEECH)
-        newest = list(islice(spoken, SMALL_ECHOES if small else ECHOES))
-        answered = [m.content for m in newest if m.id in self.source_message_ids]
-        heard = [m.content for m in newest]
-        own_name, people = self.character.key, self.game.present(self.asker)
-        for lines in (heard, answered):
-            lines += [unaddressed(line, [own_name]) for line in lines]
-        if small:  # it recites rows, also as its own, and says what the offline model said
-            signs = (m for m in newest if m.speaker_name and m.channel not in SPEECH)
-            answered += [m.content.replace(m.speaker_name, own_name) for m in signs]
-            heard += [f"I am {own_name} and speak to {person['key']}." for person in people]
-            answered += [line_for("told_by_you", words=line) for line in answered]
-            heard += answered
-        return Around(
-            others=tuple(str(person["key"]) for person in people),
-            known=known_lines(
-                [*((line, True) for line in examples), *(own if small else own[-OWN_LINES:])],
-                heard,
-                answered,
-                small,
-            ),
-            rules="\n".join((IDENTITY, RULES, SHORT_RULES)),
-            told=(self.script.config.persona, self.game.place(self.asker).get("description") or ""),
-            tools=tuple(self.script.tools.tools),
-            is_cut_off=is_cut_off,
-            own=self.character.key,
-            is_small=small,
+    def fault(self, text: str) -> str:
+        """Why a reply of this turn is no answer (`reply.fault`); empty for one."""
+        said = self.script.runtime.said
+        own = (
+            line for of, asker, line in reversed(said) if (of, asker) == (self.audience, self.asker)
         )
+        answered = self.seen.by_ids(self.source_message_ids)
+        others = (str(person["key"]) for person in self.game.present(self.asker))
+        return fault(text, next(own, ""), [line.content for line in answered], others)
 
     def check_speech(self, text: str) -> None:
         """Raise `ToolError` if a line may not be said.
 
         Because this turn has spoken enough, because the one who asked has left or gone on, or
-        because a guard would cut it.
+        because it is no answer.
         """
         self.check_listener()
-        if cuts := guarded(text, self.around()).cuts:
-            raise ToolError(f"this {cuts[0]}; say it in words of your own, or call noop")
+        if why := self.fault(clean_reply(text, [self.character.key])):
+            raise ToolError(why)
 
     def check_listener(self) -> None:
         """Raise `ToolError` if this turn has spoken enough, or who asked has left or gone on."""
@@ -217,14 +179,22 @@ class ToolContext:
     def speak(self, text: str) -> None:
         """Say a line to the turn's audience, the way it spoke; `ToolError` if that cannot be.
 
-        Said aloud and late, it begins with the name of who asked if others are here.
+        It says whom it is for where somebody else has spoken in between.
         """
         is_aloud = self.audience == PUBLIC and self.channel == "say"
-        name = self.asker_name() if is_aloud and self.asker and self.is_late() else ""
-        is_known = name not in ("", UNSEEN, _NOBODY_SEEN) and name not in text
-        said = f"{name}: {text}" if is_known and sum(self.game.here().values()) > 1 else text
-        self.game.speak(said, self.audience, self.channel, self.asker)
+        to = self.asker if is_aloud and self.asker and self.is_interrupted() else None
+        self.game.speak(text, self.audience, self.channel, self.asker, to)
         self.note_speech(text)
+
+    def is_interrupted(self) -> bool:
+        """Whether somebody else has spoken here since the newest line that this turn answers."""
+        newest = max(self.source_message_ids, default="")
+        heard = (m for m in self.seen.newest() if m.id > newest)
+        later = [*itertools.islice(heard, NEWER_LINES), *self.script.runtime.heard()]
+        return any(
+            m.role == "user" and m.channel in SPEECH and m.speaker_id not in ("", self.asker)
+            for m in later
+        )
 
     def note_speech(self, text: str) -> None:
         """Remember a line that was spoken."""
@@ -251,8 +221,6 @@ class Tool(ABC):
     # ``things`` to give or ``older`` talk, where memory is nearly ``full``, or when nobody asks and
     # what was lived through is gone over (``sleep``).
     serves: ClassVar[str] = ""
-    # Whether small models are offered it too, which write their calls as text.
-    basic: ClassVar[bool] = False
     # Traits the rest of the package asks for; `ToolTraits` says what each means.
     speaks: ClassVar[bool] = False
     to_one: ClassVar[bool] = False

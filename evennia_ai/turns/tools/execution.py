@@ -60,18 +60,14 @@ class ToolRegistry:
         level = str(self._levels().get(name, "on"))
         return "on" if level != "off" and name in self.traits.silent else level
 
-    def offered(self, extracting: bool = False, small: bool = False) -> list[Tool]:
+    def offered(self, extracting: bool = False) -> list[Tool]:
         """The tools a prompt offers, or those for extraction, in a fixed order for provider caches.
 
-        Small models get only those that matter in a talk, and none to end a turn without a word.
         In a private turn too: acts others would notice are refused only when they are called.
         """
         levels = self._levels()
         usable = (tool for name, tool in self.tools.items() if levels.get(name) != "off")
-        tools = [tool for tool in usable if tool.extracts or not extracting]
-        if not small:
-            return tools
-        return [tool for tool in tools if tool.basic and (extracting or not tool.ends_turn)]
+        return [tool for tool in usable if tool.extracts or not extracting]
 
     def note_schemas(self) -> list[dict[str, Any]]:
         """The tools of an extraction in the API's form; those that note something cite lines."""

@@ -65,7 +65,6 @@ class Look(Tool):
     """Look at the room, or at one thing or person in it."""
 
     name = "look"
-    basic = True
     parameters = {
         "target": Text(
             "Name of a thing or person; leave out for the room.", required=False, limit=120
@@ -133,7 +132,6 @@ class Noop(Tool):
 
     name = "noop"
     ends_turn = True
-    basic = True
     silent = tells_nothing_new = extracts = True
 
     def run(self, ctx: ToolContext, **arguments: Any) -> str:

@@ -40,7 +40,6 @@ class SearchMemory(Tool):
     """Search your memory: all conversations, your journal and what you dreamt."""
 
     name = "search_memory"
-    basic = True
     recalls = tells_nothing_new = True
     parameters = {"query": Text("Names and words to look for.", limit=400)}
 

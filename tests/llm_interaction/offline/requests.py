@@ -2,7 +2,8 @@
 
 import json
 
-from evennia_ai.history.frames import answer_line, heard_line
+from evennia_ai.history.frames import note, talk_line
+from evennia_ai.llm_interaction.conversation import HERE, NOW
 from evennia_ai.llm_interaction.offline.brain import respond
 from tests import loopback
 
@@ -19,11 +20,14 @@ NAMES = (
     "look",
 )
 TOOLS = [{"type": "function", "function": {"name": name}} for name in NAMES]
-SYSTEM = {"role": "system", "content": "Rules.\nYou are Aria\nA barkeep."}
+SYSTEM = {
+    "role": "system",
+    "content": "You are Aria, in a game.\n\nA barkeep.\n\nWhere you are: The Gilded Lantern",
+}
 
 
 def said(who, text, channel="say"):
-    return {"role": "user", "content": heard_line(who, f"o1.{who.lower()}", channel, text)}
+    return {"role": "user", "content": talk_line(who, channel, text)}
 
 
 def answered(text):
@@ -31,18 +35,16 @@ def answered(text):
 
 
 def moment(*people, answer=None):
-    """The tail of a prompt; `answer` is who said what the turn answers, and what it was."""
-    here = ", ".join(f"{name} [o1.{name.lower()}]" for name in people)
-    text = f"[Present moment]\nTime: dusk\nPlace: The Gilded Lantern\nPresent: {here}"
+    """The newest turn; `answer` is who said what it answers, and what it was."""
+    rows = [note(NOW, "dusk"), note(HERE, ", ".join(people))]
     if answer:
-        who, words = answer
-        text += "\n" + answer_line(who, f"o1.{who.lower()}", "say", words)
-    return {"role": "user", "content": text}
+        rows.append(talk_line(answer[0], "say", answer[1]))
+    return {"role": "user", "content": "\n".join(rows)}
 
 
 def asking(who, text, *before, system=SYSTEM):
     """A request: somebody says something, behind other messages."""
-    return [system, *before, said(who, text), moment(who)]
+    return [system, *before, moment(who, answer=(who, text))]
 
 
 def reply_to(who, text, *before, tools=TOOLS):

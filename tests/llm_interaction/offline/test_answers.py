@@ -5,9 +5,10 @@ import unittest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.history.frames import heard_line, summary_label
+from evennia_ai.history.frames import heard_line, note
 from evennia_ai.language.words import excerpt
 from evennia_ai.llm_interaction.budget import shortened
+from evennia_ai.llm_interaction.conversation import NOW, place_text, summary_text
 from evennia_ai.llm_interaction.offline.acts import read_acts
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.offline.transcript import heard_lines, quotes_of
@@ -68,7 +69,7 @@ class TestQuoting(unittest.TestCase):
         told = f"{rain}{BEES} {rain}"
         long = "Tomas keeps bees " + "and bees by the old mill " * 60
         rows = "\n".join(f"- Alice: {BEES[:-1]} since {year}." for year in range(1200, 1300))
-        summary = f"{summary_label(9, False, 's1')}\n{shortened(rows, 400)}"
+        summary = summary_text(shortened(rows, 400), "s1", True)
         question = "What does Alice's brother Tomas keep?"
         for reply in (
             play(question, [hit(excerpt(told, question, 400))]),
@@ -83,14 +84,6 @@ class TestQuoting(unittest.TestCase):
                 for quote in quotes:
                     self.assertIn("bees", quote)
                     self.assertTrue(any(quote in text for text in (told, long, rows)), quote)
-
-    def test_a_long_line_is_read_whole(self):
-        """What the turn answers is read from the history where the tail shows it shortened."""
-        rain = "It rained on the road to Ford. " * 7
-        line = f"{rain}My boat is called Heron. {rain}"
-        request = [SYSTEM, said("Bob", line), moment("Bob", answer=("Bob", shortened(line, 400)))]
-        (call,) = respond(request, TOOLS).tool_calls
-        self.assertIn("My boat is called Heron.", call.arguments["content"])
 
     def test_a_note_of_the_same_is_not_offered_beside_it(self):
         """Of a line and a note that holds it, only the first is offered."""
@@ -118,9 +111,8 @@ class TestQuoting(unittest.TestCase):
     def test_history_memories_and_ledger(self):
         """What the prompt shows is found without any hit, with its speaker."""
         for block in (
-            '[Memories]\n- (m3) 2026-01-01 Alice: "My horse is called Thunder."',
-            "[Recent past] (data)\n[2026-01-01 10:00] Alice: My horse is called Thunder.",
-            '[Ledger] (notes)\n- (l1) 2026-01-01 Alice [o1.a]: "My horse is called Thunder."',
+            note("You remember, m3, 2 months ago", "Alice: My horse is called Thunder."),
+            summary_text("[2026-01-01 10:00] Alice: My horse is called Thunder.", "s1", True),
         ):
             for before in (block, said("Alice", "My horse is called Thunder.")["content"]):
                 with self.subTest(before):
@@ -178,8 +170,9 @@ class TestQuoting(unittest.TestCase):
             hit("Alice: lives in Dunmere", "", "o1", kind="observation"),
             hit("Mentioned: Alice, live, Dunmere.", "", "s1x", kind="summary"),
         ]
-        tail = '[Present moment]\nPlace: Dunmere\nPresent: Alice\nDescription: "Alice lives here."'
-        before = [{"role": "user", "content": tail}, answered("Alice lives in Dunmere.")]
+        place = place_text({"key": "Dunmere", "description": "Alice lives here."})
+        system = {"role": "system", "content": f"You are Aria.\n\nA barkeep.\n\n{place}"}
+        before = [system, answered("Alice lives in Dunmere.")]
         reply = play("Where does Alice live?", hits, before=before)
         self.assertNotRegex(reply, "told me:|noted|Dunmere")
 
@@ -287,5 +280,6 @@ class TestSource(unittest.TestCase):
             ("", "What time is it?", "I don't know what time it is."),
         ):
             with self.subTest(time=time, question=question):
-                tail = {"role": "user", "content": f"[Present moment]\nTime: {time}"}
-                self.assertEqual(respond([SYSTEM, said("Alice", question), tail]).content, want)
+                line = f"{note(NOW, time)}\n{said('Alice', question)['content']}"
+                request = [SYSTEM, {"role": "user", "content": line}]
+                self.assertEqual(respond(request).content, want)

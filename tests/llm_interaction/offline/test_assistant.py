@@ -72,7 +72,7 @@ class TestOffline(AssistantTest):
                 self.assertIn(want, said)
                 self.assertNotRegex(said, "Aria|remember")
         source = self.heard("Alice", "Aria, how do you know?")
-        self.assertRegex(source, r"\(memory [emj]\w+")
+        self.assertRegex(source, r"\(memory [emjs]\w+")
         for who, question in UNTOLD:
             with self.subTest(question=question):
                 self.assertRegex(self.heard(who, question), r"don't know")

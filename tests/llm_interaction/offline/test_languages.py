@@ -4,10 +4,11 @@ import tomllib
 import unittest
 from pathlib import Path
 
-from evennia_ai.history.frames import heard_line
+from evennia_ai.history.frames import heard_line, note
 from evennia_ai.language.script import size
 from evennia_ai.language.tables import DEFAULT, language_of, table_of, tables
 from evennia_ai.llm_interaction.contexts import language_rule
+from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.items import items_of, missing
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.summary import request_text
@@ -205,7 +206,7 @@ class TestEachLanguage(unittest.TestCase):
             ("你是Aria，客栈老板娘。", "你是谁？", "我是Aria，客栈老板娘。"),
             ("Tu es Aria, l'aubergiste.", "Who are you?", "I am Aria. To"),
         ):
-            system = {**SYSTEM, "content": f"You are Aria\n{persona}\n\nRules."}
+            system = {**SYSTEM, "content": f"You are Aria, in a game.\n\n{persona}"}
             reply = respond([system, said("Bob", question)])
             self.assertTrue(reply.content.startswith(told), reply)
 
@@ -327,9 +328,13 @@ class TestEachLanguage(unittest.TestCase):
     def test_the_time(self):
         """The clock and the day as the language tells them; a game's own words stay."""
         shown = "about a quarter past nine in the evening, Sunday 22 November 2026"
-        tail = {"role": "user", "content": f"[Present moment]\nTime: {shown}"}
         for text, want in (
             ("Wie spät ist es?", "21:15 Uhr"),
             ("Welcher Tag ist heute?", "22.11.2026"),
         ):
-            self.assertIn(want, respond([SYSTEM, said("Bob", text), tail], ()).content)
+            self.assertIn(
+                want,
+                respond(
+                    [SYSTEM, {"role": "user", "content": f"{note(NOW, shown)}\nBob: {text}"}], ()
+                ).content,
+            )

@@ -9,7 +9,7 @@ import litellm
 from evennia_ai.llm_interaction.offline.provider import PROVIDER, register
 from tests.llm_interaction.offline.requests import TOOLS
 
-ASKED = [{"role": "user", "content": 'Alice [o1.a] says: "remember that I like jam"'}]
+ASKED = [{"role": "user", "content": "Alice: remember that I like jam"}]
 
 
 class TestProvider(unittest.TestCase):

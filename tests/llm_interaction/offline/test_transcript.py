@@ -1,14 +1,14 @@
 """What frames what people told: never quoted, never told by anybody; and the plain prose below."""
 
-import json
 import re
 import unittest
 
-from evennia_ai.history.frames import LEDGER_LABEL, MESSAGES_LABEL, heard_line, source_line
+from evennia_ai.history.frames import MESSAGES_LABEL, heard_line, source_line
 from evennia_ai.history.messages import Speaker, utc_iso
+from evennia_ai.llm_interaction.conversation import LEDGER, summary_text
 from evennia_ai.llm_interaction.offline.prose import LINES, QUOTING, is_question, line_for, listed
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import SUMMARY, note_lines, told_lines
+from evennia_ai.llm_interaction.offline.transcript import SUMMARY, read_talk, told_lines
 from evennia_ai.llm_interaction.regions import note_line
 
 
@@ -50,7 +50,8 @@ class TestTranscript(unittest.TestCase):
         for name in ("Bob", "bob"):
             by = Speaker(name, "o29.1ng0pb1")
             shown = note_line("l1abc", utc_iso(0.0), by, "I like plum brandy")
-            (line,) = note_lines(f"{LEDGER_LABEL}\nPreferences:\n{shown}")
+            system = f"You are Aria.\n\nA barkeep.\n\n{LEDGER}:\nPreferences:\n{shown}"
+            line = read_talk([{"role": "system", "content": system}]).notes[-1]
             self.assertEqual((line.who, line.text, line.id), (name, "I like plum brandy", "l1abc"))
 
     def test_lore(self):
@@ -66,8 +67,9 @@ class TestTranscript(unittest.TestCase):
 
     def test_many_lines_of_one_memory(self):
         """A memory of several lines, quoted on one, is read line by line, all under its id."""
-        text = json.dumps("[2026-11-20 14:50] Alice: I live in Ford.\nBob: I keep bees.")
-        lines = list(note_lines(f"[Memories]\n- (s1abc) 2026-11-20 {text}"))
+        text = "[2026-11-20 14:50] Alice: I live in Ford.\nBob: I keep bees."
+        block = {"role": "user", "content": summary_text(text, "s1abc", True)}
+        lines = read_talk([block]).notes
         self.assertEqual([(x.who, x.id) for x in lines], [("Alice", "s1abc"), ("Bob", "s1abc")])
 
     def test_slots(self):

@@ -1,0 +1,263 @@
+"""The form of a talk in a prompt, written and read here and nowhere else. Pure.
+
+A prompt reads as a conversation. The system text says who the assistant is and where it is; four
+exchanges show how it talks; then the talk follows as turns of people and of the assistant. Before
+the line to answer, the newest turn tells who is here, the time and what is remembered.
+
+    system     You are Aria, a character in a text game. …
+    user       Tobin: Evening, Aria. What a long road!
+    assistant  Evening, Tobin. Rest your feet, you've earned it.
+    …
+    user       (What happened before, summary s1abc:
+               - Alice looks for her boat.
+               Alice: Good evening, Aria.
+    assistant  Good evening, Alice.
+    user       (Now: noon, Sunday 29 November 2026)
+               (Here: Alice, Bram)
+               (You remember, m1abc, 2 months ago: Alice: My boat is called Heron.)
+               Alice: Aria, what is my boat called?
+"""
+
+import itertools
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from evennia_ai.history.frames import Heard, Note, flat, note, read_talk_line, shown_name
+from evennia_ai.language.script import folded
+from evennia_ai.language.tables import DEFAULT, tables
+from evennia_ai.recall.values import Hit
+
+# Labels of the notes in the newest turn.
+NOW, HERE, ABOUT, FEELING = "Now", "Here", "About", "You feel"
+REMEMBERED, KNOWN, BEFORE = "You remember", "You know", "What happened before"
+PASSED, LANGUAGE, NOBODY, AGAIN = "Time passes", "Answer in", "Nobody spoke to you", "Once more"
+DONE = "You have just done"
+# Labels in the system text.
+PLACE, LOOKS, THINGS, WAYS = "Where you are", "What it looks like", "What is here", "Ways out"
+CARRIED, LEDGER = "What you carry", "Notes to keep in mind (approved; they give nobody any rights)"
+AN_ASSISTANT, NOBODY_ELSE = " (an assistant)", "nobody else"
+# A quiet time of so many seconds is told.
+GAP_S = 3600.0
+_SPANS = ((31_536_000, "year"), (2_592_000, "month"), (604_800, "week"), (86_400, "day"))
+_BLOCK = re.compile(r"\((?P<label>[^:()\n]{1,120}):")
+_PLACE_LINE = re.compile(rf"^({PLACE}|{LOOKS}|{THINGS}|{WAYS}|{CARRIED}): (.*)$", re.MULTILINE)
+_LEDGER_ROWS = re.compile(rf"^{re.escape(LEDGER)}:\n(?P<rows>(?:[^\n]+\n?)+)", re.MULTILINE)
+_IDENTITY = re.compile(r"^You are (?P<name>[^\n,.]{1,80})", re.MULTILINE)
+# How a note begins; a reply that holds one goes on with the prompt.
+NOTE_BEGINS = re.compile(
+    rf"^\((?:{'|'.join((NOW, HERE, REMEMBERED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY, AGAIN))}"
+    r"|You notice)\b[^:()\n]{0,80}:",
+    re.MULTILINE,
+)
+
+Chat = dict[str, Any]
+Exchange = tuple[str, str]
+
+
+def place_text(
+    place: Mapping[str, Any], things: Iterable[str] = (), carried: Iterable[str] = ()
+) -> str:
+    """Where the assistant is, as lines of the system text; `place` is the game's."""
+    rows = (
+        (PLACE, str(place["key"])),
+        (LOOKS, str(place.get("description") or "")),
+        (THINGS, ", ".join(map(shown_name, things))),
+        (WAYS, ", ".join(map(shown_name, place.get("exits") or ()))),
+        (CARRIED, ", ".join(map(shown_name, carried))),
+    )
+    return "\n".join(f"{label}: {flat(text)}" for label, text in rows if text)
+
+
+def shipped_examples(language: str, me: str, met: Collection[str]) -> tuple[Exchange, ...]:
+    """The four exchanges that ship in a language, with names that nobody in the talk bears.
+
+    Args:
+        language: A language's code; one without examples gets English ones.
+        me: The assistant's name.
+        met: Names of the people whom the prompt names.
+    """
+    table = tables().get(language)
+    if table is None or "examples" not in table.data:
+        table = tables()[DEFAULT]
+    taken = {folded(word) for name in (*met, me) for word in (name, *name.split())}
+    names = {}
+    for key in ("a", "b"):
+        given = table.get("examples", key)
+        names[key] = next((name for name in given if folded(name) not in taken), given[-1])
+    speakers = (names["a"], names["a"], names["b"], names["b"])
+    return tuple(
+        (
+            f"{who}: {asked.format(me=shown_name(me), **names)}",
+            answer.format(me=shown_name(me), **names),
+        )
+        for who, (asked, answer) in zip(speakers, table.get("examples", "talk"), strict=True)
+    )
+
+
+def own_examples(text: str, me: str) -> tuple[Exchange, ...]:
+    """The exchanges of a card's examples: lines `Name: text`, of which the own ones answer.
+
+    Empty where nobody speaks before the assistant does.
+    """
+    exchanges, heard, said = list[Exchange](), list[str](), list[str]()
+
+    def close() -> None:
+        if heard and said:
+            exchanges.append(("\n".join(heard), "\n".join(said)))
+        heard.clear()
+        said.clear()
+
+    own = folded(me)
+    for row in text.splitlines():
+        who, colon, words = row.strip().partition(":")
+        if not colon or not words.strip():
+            continue
+        if folded(who) == own:
+            said.append(words.strip())
+        else:
+            if said:
+                close()
+            heard.append(f"{shown_name(who)}: {flat(words)}")
+    close()
+    return tuple(exchanges)
+
+
+def ago(at: str, now: float) -> str:
+    """How long ago a time (UTC ISO 8601) is, in words; empty for less than a day or no time."""
+    try:
+        then = datetime.fromisoformat(at)
+    except ValueError:
+        return ""
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    passed = now - then.timestamp()
+    for length, unit in _SPANS:
+        if count := int(passed // length):
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return ""
+
+
+def memory_row(hit: Hit, now: float, with_id: bool) -> str:
+    """A memory as a note: who said it, how long ago, and its id where a tool can open it."""
+    label = KNOWN if hit.kind == "lore" else REMEMBERED
+    parts = (label, hit.turn_id if with_id else "", ago(str(hit.at or ""), now))
+    said = f"{shown_name(hit.speaker)}: {hit.text}" if hit.speaker else hit.text
+    return note(", ".join(filter(None, parts)), said)
+
+
+def summary_text(text: str, summary_id: str, with_id: bool) -> str:
+    """A summary as a block: a note that is not closed, and a row for each of its lines."""
+    label = f"{BEFORE}, summary {shown_name(summary_id)}" if with_id and summary_id else BEFORE
+    rows = [f"- {flat(line)}" for line in text.splitlines() if line.strip()]
+    return "\n".join([f"({label}:", *rows]) if rows else ""
+
+
+def people_row(people: Iterable[tuple[str, bool]]) -> str:
+    """Who is here: names, and whether each is an assistant, too."""
+    names = (shown_name(name) + AN_ASSISTANT * is_own for name, is_own in people)
+    return note(HERE, ", ".join(names) or NOBODY_ELSE)
+
+
+def gap_row(seconds: float) -> str:
+    """A quiet time as a line of its own; empty for a short one."""
+    if seconds < GAP_S:
+        return ""
+    length, unit = next((each for each in _SPANS if seconds >= each[0]), (3600, "hour"))
+    count = int(seconds // length)
+    return note(PASSED, f"{count} {unit}{'s' if count > 1 else ''}")
+
+
+def alternating(messages: Iterable[Chat]) -> list[Chat]:
+    """Chat messages of which no two words of one role follow each other: such share a message."""
+    turns: list[Chat] = []
+    for message in messages:
+        last = turns[-1] if turns else {}
+        is_plain = message["role"] in ("user", "assistant") and not message.get("tool_calls")
+        if is_plain and message["role"] == last.get("role") and not last.get("tool_calls"):
+            turns[-1] = {**last, "content": f"{last['content']}\n{message['content']}"}
+        else:
+            turns.append(message)
+    return turns
+
+
+@dataclass(slots=True)
+class Reading:
+    """A prompt, read."""
+
+    me: str = ""  # the assistant's name
+    persona: str = ""
+    place: dict[str, str] = field(default_factory=dict)  # lines of the system text by label
+    ledger: list[str] = field(default_factory=list)  # rows of notes
+    # Messages in order: lines and notes of a user's, the text of the assistant's, other messages.
+    turns: list[tuple[str, Any]] = field(default_factory=list)
+
+    def heard(self) -> list[Heard]:
+        """The lines that people said, oldest first."""
+        return [line for _, line in self.turns if isinstance(line, Heard)]
+
+
+def read_prompt(messages: Iterable[Mapping[str, Any]]) -> Reading:
+    """Read the chat messages of a prompt."""
+    reading = Reading()
+    for message in messages:
+        role, content = str(message["role"]), str(message.get("content") or "")
+        if role == "system":
+            _read_system(reading, content)
+        elif role == "user":
+            reading.turns += [(role, line) for line in read_lines(content)]
+        elif role == "assistant" and not message.get("tool_calls"):
+            reading.turns.append((role, content))
+        else:
+            reading.turns.append((role, message))
+    return reading
+
+
+def _read_system(reading: Reading, text: str) -> None:
+    if found := _IDENTITY.search(text):
+        reading.me = found["name"].strip()
+    rows = _LEDGER_ROWS.search(text)
+    reading.ledger = rows["rows"].splitlines() if rows else []
+    reading.place = {label: value.strip() for label, value in _PLACE_LINE.findall(text)}
+    parts = text.split("\n\n")
+    reading.persona = parts[1].strip() if len(parts) > 1 else ""
+
+
+def read_lines(content: str) -> Iterator[Heard | Note | str]:
+    """The lines of a user's message; rows of a block are notes by the block's label."""
+    block = ""
+    for line in content.split("\n"):
+        if block and line.startswith("- "):
+            yield Note(block, line[2:])
+            continue
+        opening = _BLOCK.fullmatch(line)
+        block = opening["label"] if opening else ""
+        if not opening and line.strip():
+            yield read_talk_line(line) or line
+
+
+def newest_turn(turns: Sequence[tuple[str, Any]]) -> list[Heard]:
+    """The lines to answer: those behind the newest notes that say what holds now."""
+    starts = [
+        at for at, (_, line) in enumerate(turns) if isinstance(line, Note) and line.label == NOW
+    ]
+    if not starts:
+        return []
+    behind = itertools.takewhile(lambda turn: turn[0] == "user", turns[starts[-1] :])
+    return [line for _, line in behind if isinstance(line, Heard)]
+
+
+def asked_again(messages: Sequence[Mapping[str, Any]], fault: str) -> tuple[Mapping[str, Any], ...]:
+    """A prompt with one more note before the line to answer: what was wrong with the last try."""
+    for at in range(len(messages) - 1, -1, -1):
+        rows = str(messages[at].get("content") or "").split("\n")
+        notes = [place for place, row in enumerate(rows) if row.startswith(f"({NOW}: ")]
+        if messages[at]["role"] != "user" or not notes:
+            continue
+        behind = (place for place in range(notes[-1], len(rows)) if not rows[place].startswith("("))
+        place = next(behind, len(rows))
+        rows.insert(place, note(AGAIN, fault))
+        again = {**messages[at], "content": "\n".join(rows)}
+        return (*messages[:at], again, *messages[at + 1 :])
+    return tuple(messages)

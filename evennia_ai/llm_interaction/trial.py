@@ -1,0 +1,83 @@
+"""A short trial of a model: whether it talks as well with tools as without, and calls one if asked.
+
+Many models do worse with tools in their prompt: they call them for small talk, or write the call as
+words. So a model is offered tools only where a few calls have shown that it handles them.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from evennia_ai.history.frames import note
+from evennia_ai.language.tables import DEFAULT
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.conversation import NOW, people_row, place_text, shipped_examples
+from evennia_ai.llm_interaction.reply import clean_reply, fault
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+
+ME, GUEST = "Quillon", "Merrit"
+PERSONA = "You are a miller, friendly and a little sleepy."
+PLACE: dict[str, Any] = {"key": "The old mill", "description": "Flour dust hangs in the air."}
+GREETING = f"Good morning, {ME}. How are you today?"
+SMALL_TALK = f"What a windy week this was, {ME}. My hat flew off twice."
+ORDER = f"{ME}, please give me the copper lamp."
+REPLY_TOKENS, TEMPERATURE = 120, 0.5
+
+
+def _tool(name: str, says: str, *arguments: str) -> dict[str, Any]:
+    properties = {each: {"type": "string"} for each in arguments}
+    schema = {"type": "object", "properties": properties, "required": [*arguments]}
+    return {
+        "type": "function",
+        "function": {"name": name, "description": says, "parameters": schema},
+    }
+
+
+TOOLS = (
+    _tool("give", "Give a thing that you carry to somebody.", "thing", "to"),
+    _tool("search_memory", "Search what was said and done before.", "query"),
+    _tool("noop", "Say and do nothing."),
+)
+
+
+def trial_request(model: str, line: str, has_tools: bool, timeout_s: float) -> ModelRequest:
+    """The request of one line of the trial."""
+    place = place_text(PLACE, ("a millstone",), ("a copper lamp",))
+    system = system_prompt(CONTEXTS[CONTEXT_AWAKE], ME, PERSONA, place, has_tools)
+    messages = [{"role": "system", "content": system}]
+    for asked, answer in shipped_examples(DEFAULT, ME, (GUEST,)):
+        messages.append({"role": "user", "content": asked})
+        messages.append({"role": "assistant", "content": answer})
+    now = [note(NOW, "about nine in the morning"), people_row([(GUEST, False)])]
+    messages.append({"role": "user", "content": "\n".join([*now, f"{GUEST}: {line}"])})
+    return ModelRequest(
+        model=model,
+        messages=tuple(messages),
+        tools=TOOLS if has_tools else (),
+        called={"give": "", "search_memory": "query", "noop": ""},
+        max_tokens=REPLY_TOKENS,
+        timeout_s=timeout_s,
+        extra={"temperature": TEMPERATURE},
+        purpose="trial",
+    )
+
+
+async def talks_with_tools(
+    ask: Callable[[ModelRequest], Awaitable[ModelReply]], model: str, timeout_s: float
+) -> bool:
+    """Whether a model talks as well with tools as without, and calls one when it is asked.
+
+    Args:
+        ask: Makes one call; may raise.
+        model: The model's name.
+        timeout_s: Longest time of one call.
+    """
+    for line in (GREETING, SMALL_TALK):
+        reply = await ask(trial_request(model, line, True, timeout_s))
+        if reply.tool_calls or not _is_answer(reply, line):
+            return False
+    reply = await ask(trial_request(model, ORDER, True, timeout_s))
+    return "give" in {call["function"]["name"] for call in reply.tool_calls}
+
+
+def _is_answer(reply: ModelReply, line: str) -> bool:
+    return not fault(clean_reply(reply.content, [ME]), "", [line], [GUEST])
