@@ -38,7 +38,7 @@ class AddJournalEntry(Tool):
         "importance": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
-    basic = concludes = tells_nothing_new = extracts = True
+    concludes = tells_nothing_new = extracts = True
 
     def run(self, ctx: ToolContext, content: str, importance: int | None = None) -> str:
         """Append the entry, with the turn's audience and sources; returns what was done.
