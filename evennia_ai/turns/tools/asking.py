@@ -9,7 +9,7 @@ with a yes.
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.errors import ToolError, UnaskedError
@@ -19,6 +19,7 @@ from evennia_ai.language.tables import each_words
 from evennia_ai.language.words import is_common, telling_stem, words
 
 if TYPE_CHECKING:
+    from evennia_ai.history.messages import Message
     from evennia_ai.protocol import Named
     from evennia_ai.turns.tools.base import Tool, ToolContext
 
@@ -34,24 +35,65 @@ class Proposal:
     """An act that waits for its asker's yes."""
 
     tool: str  # the tool's name
-    arguments: str  # what its values mean, as JSON, keys sorted
-    at: float = field(compare=False)  # when the asker was asked, seconds since the epoch
+    arguments: str  # its values as JSON, keys sorted, the stable ids of objects for their names
+    question: str = field(default="", compare=False)  # what the asker is shown
+    at: float = field(default=0.0, compare=False)  # when that was, seconds since the epoch
+    # Id of the line that its asker spoke next, and whether somebody else spoke before.
+    next_line: str = field(default="", compare=False)
+    is_crossed: bool = field(default=False, compare=False)
+
+    def heard(self, line: "Message", asker: str) -> "Proposal":
+        """The same after a line that the assistant heard."""
+        if self.next_line:
+            return self
+        if line.speaker_id != asker:
+            return replace(self, is_crossed=True)
+        return self if line.channel == "pose" else replace(self, next_line=line.id)
+
+    def is_confirmed(self, lines: Sequence[str], own: str, now: float) -> bool:
+        """Whether what its asker said next, and in the same turn, is a yes and nothing else.
+
+        Args:
+            lines: Their lines.
+            own: The assistant's name, which may stand beside the yes.
+            now: Seconds since the epoch.
+        """
+        if not 0 <= now - self.at <= CONFIRM_S:
+            return False
+        name = set(_SEPARATORS.split(folded(own)))
+        said = set(filter(None, _SEPARATORS.split(folded(" ".join(lines))))) - name
+        return bool(said & YES) and said <= YES | BESIDE
 
 
-def confirmed(proposal: Proposal | None, lines: Sequence[str], own: str, now: float) -> bool:
-    """Whether the asker's lines of a turn confirm what they were asked before it.
+def read_answer(ctx: "ToolContext") -> None:
+    """Read in a turn's lines whether they confirm what their asker was asked before it.
 
-    Args:
-        proposal: What they were asked last; None if nothing.
-        lines: Their lines, oldest first.
-        own: The assistant's name, which may stand before the yes.
-        now: Seconds since the epoch.
+    A yes is one only as the asker's next line. If somebody else spoke before it, and it was said to
+    more than the assistant alone, it may be an answer to them: the assistant asks again.
     """
-    if proposal is None or not lines or not 0 <= now - proposal.at <= CONFIRM_S:
-        return False
-    name = set(_SEPARATORS.split(folded(own)))
-    said = set(filter(None, _SEPARATORS.split(folded(lines[-1])))) - name
-    return bool(said & YES) and said <= YES | BESIDE
+    asker, proposals = ctx.asker or "", ctx.script.runtime.proposals
+    proposal = proposals.get(asker)
+    lines = ctx.typed_lines()
+    if proposal is None or not proposal.next_line or not lines:
+        return
+    is_next = proposal.next_line in ctx.source_message_ids
+    if not is_next or not proposal.is_confirmed(lines, ctx.character.key, ctx.script.now()):
+        del proposals[asker]
+    elif proposal.is_crossed and ctx.audience != private([asker]):
+        del proposals[asker]
+        ctx.proposal = proposal
+    else:
+        ctx.confirmed = proposal
+
+
+def show_question(ctx: "ToolContext") -> None:
+    """Show the question of a turn, as the last thing in it: the next line answers nothing else."""
+    proposal, asker = ctx.proposal, ctx.asker
+    if proposal is None or asker is None:
+        return
+    asked = replace(proposal, at=ctx.script.now(), next_line="", is_crossed=False)
+    ctx.script.runtime.proposals[asker] = asked
+    ctx.game.show(asked.question, private([asker]), ctx.channel, asker)
 
 
 def check_asked(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") -> None:
@@ -60,30 +102,28 @@ def check_asked(tool: "Tool", arguments: Mapping[str, Any], ctx: "ToolContext") 
         return
     if ctx.asker is None:
         raise ToolError("nobody asked for this; speak, pose or call noop")
-    proposals = ctx.script.runtime.proposals
     meant = {name: ctx.game.meant(str(value), ctx.asker) for name, value in arguments.items()}
     # Calls are compared by what their values mean, however they name it.
     ids = {
         name: sorted(each.id for each in meant[name]) or str(value)
         for name, value in arguments.items()
     }
-    call = Proposal(tool.name, json.dumps(ids, sort_keys=True), ctx.script.now())
+    shown = [  # things by their own names
+        meant[name][0].names[0] if meant[name] else " ".join(str(value).split())[:SHOWN_CHARS]
+        for name, value in arguments.items()
+    ]
+    what = ", ".join((tool.name.replace("_", " "), *shown))
+    question = f'asks {ctx.asker_name()}: {what}? Say "yes" if you want this.'
+    call = Proposal(tool.name, json.dumps(ids, sort_keys=True), question)
     if ctx.confirmed == call:
         ctx.confirmed = None
-        proposals.pop(ctx.asker, None)
+        ctx.script.runtime.proposals.pop(ctx.asker, None)
         return
-    if _names(" ".join(ctx.own_lines()), tool.name, arguments.values(), ctx):
+    if _names(" ".join(ctx.typed_lines()), tool.name, arguments.values(), ctx):
         return
-    is_shown = proposals.setdefault(ctx.asker, call) is call
-    if is_shown:
-        shown = [  # things by their own names
-            meant[name][0].names[0] if meant[name] else " ".join(str(value).split())[:SHOWN_CHARS]
-            for name, value in arguments.items()
-        ]
-        what = ", ".join((tool.name.replace("_", " "), *shown))
-        question = f'asks {ctx.asker_name()}: {what}? Say "yes" if you want this.'
-        ctx.game.show(question, private([ctx.asker]), ctx.channel, ctx.asker)
-    raise UnaskedError(ctx.asker_name(), is_shown)
+    if ctx.proposal is None:
+        ctx.proposal = call
+    raise UnaskedError(ctx.asker_name(), ctx.proposal == call)
 
 
 def _names(said: str, tool: str, values: Collection[Any], ctx: "ToolContext") -> bool:
