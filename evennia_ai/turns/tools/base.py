@@ -23,6 +23,7 @@ from evennia_ai.recall.values import Hit
 from evennia_ai.turns.initiative import HOUR_S, IDLE_S
 from evennia_ai.turns.tools.asking import Proposal
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
+from evennia_ai.turns.tools.waiting import WaitingCall
 
 # So many of the newest lines of others are not said again.
 ECHOES, SMALL_ECHOES = 8, 40
@@ -66,7 +67,7 @@ class ToolContext:
     has_acted: bool = False  # whether one of them was done
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
     proposal: Proposal | None = None  # the act that they are asked about at the end of the turn
-    approved: bool = False  # whether staff have approved it
+    approved: WaitingCall | None = None  # what staff have approved, if this is it
     unasked: bool = False  # whether nobody asked for this turn
 
     @property
