@@ -35,7 +35,7 @@ from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
-from evennia_ai.turns.tools.asking import confirmed
+from evennia_ai.turns.tools.asking import read_answer, show_question
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.execution import distinct, execute_tool_calls
 
@@ -99,6 +99,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         notes = notes + 1 if names <= traits.tells_nothing_new - traits.recalls else 0
         if notes == MOST_NOTES and not aside:
             turn.is_offline = turn.is_needed() and turn.wants_offline()
+    show_question(turn.tools)
     return report
 
 
@@ -129,12 +130,7 @@ class _Turn:
             unasked=request.context == CONTEXT_UNASKED,
             deadline=request.deadline,
         )
-        asker, lines = request.asker or "", self.tools.own_lines()
-        proposal = script.runtime.proposals.get(asker)
-        if confirmed(proposal, lines, self.character.key, script.now()):
-            self.tools.confirmed = proposal
-        elif lines:
-            script.runtime.proposals.pop(asker, None)
+        read_answer(self.tools)
         newest = next(script.seen(request.audience).newest(), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model

@@ -130,6 +130,8 @@ class Runtime:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
         self.last_heard_at = at
         if event.channel in SPEECH:
+            for asker, proposal in self.proposals.items():
+                self.proposals[asker] = proposal.heard(event, asker)
             self.last_spoke_at = at
             self.player_spoke_at = at if by_player else self.player_spoke_at
         if len(self.waiting) > 2 * QUEUE_LIMIT:

@@ -6,6 +6,7 @@ by a notice in its history, for those who may know of the call.
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, ToolEr
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.protocol import Assistant
+from evennia_ai.protocol import Assistant, Named
 from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import (
     ENOUGH,
@@ -26,7 +27,7 @@ from evennia_ai.turns.tools.base import (
     Tool,
     ToolContext,
 )
-from evennia_ai.turns.tools.parameters import Numbers, read_arguments
+from evennia_ai.turns.tools.parameters import Name, Numbers, read_arguments
 from evennia_ai.turns.tools.waiting import WaitingCall
 
 LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
@@ -127,14 +128,16 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
             arguments = read_arguments(function.get("arguments"), tool.parameters)
             if tool.speaks and arguments.get("text") == NOT_SAID:
                 raise ToolError("that may not be said here; say something else or call noop")
-            if not ctx.approved:
-                check_asked(tool, arguments, ctx)
+            objects = named_objects(tool, arguments, ctx)
+            arguments |= {key: each.id for key, each in objects.items()}
+            if ctx.approved is None:
+                check_asked(tool, arguments, objects, ctx)
             level = registry.level(name)
             if level == "dry run":
                 ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
                 text = "Dry run: this tool is being tried out and did nothing."
-            elif level == "confirm" and not ctx.approved:
-                number = let_wait(tool, function.get("arguments"), arguments, ctx).number
+            elif level == "confirm" and ctx.approved is None:
+                number = let_wait(tool, arguments, objects, ctx).number
                 text = WAITS.format(number=number)
             else:
                 running = maybeDeferred(tool.run, ctx, **arguments)
@@ -185,6 +188,26 @@ def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
     return tool
 
 
+def named_objects(tool: Tool, arguments: Mapping[str, Any], ctx: ToolContext) -> dict[str, Named]:
+    """The objects that a call's arguments mean, by argument name; `ToolError` if one is not here.
+
+    A call that was approved means those it was made for, by their ids, whoever bears the name now.
+    """
+    objects: dict[str, Named] = {}
+    for key, parameter in tool.parameters.items():
+        if not isinstance(parameter, Name) or key not in arguments:
+            continue
+        if ctx.approved is None:
+            objects[key] = ctx.game.named(arguments[key], parameter.place, ctx.asker)
+            continue
+        name, id = ctx.approved.object(key)
+        with suppress(ToolError):
+            objects[key] = ctx.game.named(id, parameter.place, ctx.asker)
+        if key not in objects or objects[key].id != id:
+            raise ToolError(f"`{name}` is not here")
+    return objects
+
+
 def as_text(result: object) -> str:
     """A tool's result as the text a model gets: texts as they are, the rest as JSON."""
     is_text = isinstance(result, str)
@@ -201,18 +224,20 @@ def waiting_calls(assistant: Assistant) -> tuple[WaitingCall, ...]:
 
 
 def let_wait(
-    tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: ToolContext
+    tool: Tool, arguments: Mapping[str, Any], objects: Mapping[str, Named], ctx: ToolContext
 ) -> WaitingCall:
-    """Let a call wait and tell staff; `raw` are its arguments as the model wrote them."""
+    """Let a call wait and tell staff."""
     assistant, known_to = ctx.script, ctx.audience
-    if tool.to_one and known_to == PUBLIC:
-        person = ctx.game.addressee(str(arguments.get("target") or ""))
-        known_to = private([person["id"]]) if person else known_to
+    if tool.to_one and known_to == PUBLIC and "target" in objects:
+        known_to = private([objects["target"].id])
+    names = {key: each.names[0] for key, each in objects.items()}
+    ids = {key: each.id for key, each in objects.items()}
     heard = (m for m in ctx.seen.newest() if ctx.asker and m.speaker_id == ctx.asker)
     new = WaitingCall(
         number=1,
         tool=tool.name,
-        arguments=raw if isinstance(raw, str) else json.dumps(raw or {}, default=str),
+        arguments=json.dumps({**arguments, **names}, default=str),
+        ids=json.dumps(ids),
         asker=ctx.asker or "",
         asker_name=next((message.speaker_name for message in heard), ""),
         audience=ctx.audience,
@@ -253,9 +278,9 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
         call.asker or None,
         call.channel,
         source_message_ids=call.sources,
-        approved=True,
+        approved=call,
     )
-    made = {"id": "", "function": {"name": call.tool, "arguments": call.arguments}}
+    made = {"id": "", "function": {"name": call.tool, "arguments": call.values}}
     try:
         if not call.asker or call.channel == "page" or call.asker in assistant.game.here():
             outcome = yield execute_tool_calls([made], ctx)
