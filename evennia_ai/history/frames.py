@@ -33,17 +33,19 @@ NAME_CHARS = 80
 # any script, bars, and characters that nobody sees.
 _NOT_IN_NAMES = re.compile(
     '[\\s"\\[\\]<>(){}*|\\x00-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff'
-    ":\\u02d0\\u2236\\ua789\\ufe13\\ufe55\\uff1a\\uff08\\uff09]+"
+    "\\ud800-\\udfff:\\u02d0\\u2236\\ua789\\ufe13\\ufe55\\uff1a\\uff08\\uff09]+"
 )
 _EDGES_OF_NAMES = re.compile(r"\A[\W_]+")
 # A line break of Evennia's markup, and control characters.
 _BREAKS = re.compile(r"\|/|[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 # The beginning or the end of a mark of some model's template.
-_TEMPLATE = re.compile(r"<(?=[|/!\w\uff5c<])|(?<=[|\uff5c])(?=>)|\[(?=/?[A-Za-z_]{3,20}\])")
+_TEMPLATE = re.compile(
+    r"<(?=[|/!\w\uff5c<])|(?<=[|\uff5c])(?=>)|\[(?=/?[A-Za-z_]{3,20}\]|\||e~)|\](?=~)"
+)
 _TALK = re.compile(
     rf"(?P<who>\w[^:()\n]{{0,{NAME_CHARS}}}?)(?: \((?P<how>[^()\n]{{1,60}})\))?: ?(?P<text>[^\n]*)"
 )
-_NOTE = re.compile(r"\((?P<label>[^:()\n]{1,80}): (?P<text>.*)\)")
+_NOTE = re.compile(r"\((?P<label>[^:()\n]{1,120}): (?P<text>.*)\)")
 _POSE = re.compile(r"\*(?P<text>.*)\*")
 # The label of what the assistant noticed and nobody said.
 NOTICED = "You notice"

@@ -82,7 +82,8 @@ def shipped_examples(language: str, me: str, met: Collection[str]) -> tuple[Exch
     table = tables().get(language)
     if table is None or "examples" not in table.data:
         table = tables()[DEFAULT]
-    taken = {folded(word) for name in (*met, me) for word in (name, *name.split())}
+    shown = map(shown_name, (*met, me))
+    taken = {folded(word) for name in shown for word in (name, *name.split())}
     names = {}
     for key in ("a", "b"):
         given = table.get("examples", key)
@@ -132,7 +133,7 @@ def ago(at: str, now: float) -> str:
     except ValueError:
         return ""
     then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    passed = now - then.timestamp()
+    passed = max(0.0, now - then.timestamp())
     for length, unit in _SPANS:
         if count := int(passed // length):
             return f"{count} {unit}{'s' if count > 1 else ''} ago"

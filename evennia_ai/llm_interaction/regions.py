@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from evennia_ai.history.frames import row, speaker_label
+from evennia_ai.history.frames import flat, row, speaker_label
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Counter,
@@ -174,7 +174,7 @@ def _summary(text: str, name: str, count: Counter) -> Callable[[int], str]:
 
 def note_line(name: str, at: str, by: Speaker, text: str) -> str:
     """A note as quoted data: its id, its day, its author, its words."""
-    return row(name, at[:10], speaker_label(by.key, by.id), text)
+    return row(name, at[:10], speaker_label(by.key, by.id), flat(text))
 
 
 def _block(label: str, rows: Sequence[Row], room: int, count: Counter) -> str:

@@ -37,7 +37,10 @@ _MACHINE = re.compile(
     r"<[|\uff5c][^<>\n]{0,60}|[|\uff5c]>|</[A-Za-z][\w:-]{0,40}>|<[a-z][\w:-]{0,40}(?:\s+\w+=[^<>\n]*)?/?>"
     r"|\[/?(?:INST|TOOL_\w{1,20})\]"
 )
-_STARRED = re.compile(r"(?<![\w*])\*(?=[^\s*])(?P<inner>[^*\n]{1,400}?)(?<=[^\s*])\*(?![\w*])")
+# Scripts without spaces write on behind a star.
+_STARRED = re.compile(
+    r"(?<![A-Za-z0-9_*])\*(?=[^\s*])(?P<inner>[^*\n]{1,400}?)(?<=[^\s*])\*(?![a-z0-9_*])"
+)
 _APART = re.compile(r"(?:\A|\n|[.!?\u2026\u3002\uff01\uff1f\"'\u201d\u2019\u00bb\u300d*])\s*\Z")
 # A pose stands behind the name of who poses, so that these say it again.
 _PRONOUNS = ("she", "he", "they")
@@ -72,7 +75,7 @@ def cut_own_label(text: str, names: Iterable[str]) -> str:
         return text
     stamp = r"\A\s*(?:\[[^\]\n]{1,40}\]\s*)?"
     for label in (
-        rf"{stamp}[*_]{{0,3}}(?:{who})(?:\s?\([^()\n]{{1,60}}\))?[*_]{{0,3}}\s*[:\uff1a][*_]{{0,3}}\s*",
+        rf"{stamp}[*_]{{0,3}}(?:{who})[*_]{{0,3}}(?:\s?\([^()\n]{{1,60}}\))?[*_]{{0,3}}\s*[:\uff1a][*_]{{0,3}}\s*",
         rf"{stamp}[\[<](?:{who})[\]>]\s*[:\uff1a]?\s*",
         rf"{stamp}(?:{who})(?: \w+){{1,3}}[,:]\s*(?=[\"\u201c„«「][^\n]*[\"\u201d\u201c»」]\s*\Z)",
     ):

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from evennia_ai.history import frames
 from evennia_ai.history.frames import heard_line, on_one_line, one_line, quoted, unquoted
-from evennia_ai.llm_interaction.guards import Around, without_prompt
-from evennia_ai.llm_interaction.offline.transcript import heard_lines
 from tests.strategies import FEW, awkward_texts
 
 names = st.from_regex(r"[A-Za-z]{1,8}( [A-Z][a-z]{1,8})?", fullmatch=True)
@@ -51,14 +49,6 @@ class TestHeardLine(unittest.TestCase):
         self.assertEqual("".join(mark for mark in frame if mark in "[]<>"), brackets)
 
     @FEW
-    @given(awkward_texts.map(lambda text: text[:60]), awkward_texts)
-    def test_the_offline_model_reads_one_speaker(self, key, text):
-        """The offline model hears one line, by its true speaker, with its true words."""
-        key = key.strip() and f"Al {one_line(key)}".strip()
-        (line,) = heard_lines(heard_line(key or "Al", "o1.a", "say", text), 0)
-        self.assertEqual((line.who[:2], line.text), ("Al", text[: len(line.text)]))
-
-    @FEW
     @given(names, st.one_of(st.just(""), ids), channels, awkward_texts)
     def test_round_trip(self, key, speaker_id, channel, text):
         """Name, id and text read back, and whether it is a frame of ours."""
@@ -78,17 +68,6 @@ class TestHeardLine(unittest.TestCase):
 
 
 class TestBlocks(unittest.TestCase):
-    def test_labels(self):
-        """Each block says what it is; a summary names its age and what it stands for."""
-        self.assertEqual(frames.label_of(frames.LEDGER_LABEL), "ledger")
-        self.assertEqual(frames.label_of("hello [Ledger]"), "")
-        for older, title in ((True, "[Older memories]"), (False, "[Recent past]")):
-            label = frames.summary_label(9, older)
-            self.assertTrue(label.startswith(f"{title} (a summary of 9 "), label)
-            named = frames.summary_label(9, older, "s1")
-            self.assertTrue(named.startswith(f"{title} (summary s1 of 9 "), named)
-            self.assertIn(frames.label_of(label), frames.SUMMARIES)
-
     @FEW
     @given(ids, names, awkward_texts)
     def test_rows(self, row_id, who, text):
@@ -100,71 +79,47 @@ class TestBlocks(unittest.TestCase):
         said = frames.read_spoken(frames.read_row(row).text)
         self.assertEqual((said.who, said.text), (who.title(), text))
 
+
+class TestTalkLine(unittest.TestCase):
+    """A line of talk as a prompt shows it; whole prompts are tried in `test_conversation`."""
+
+    def test_forms(self):
+        """Speech, whispers, pages, poses, channels of the game's own; the rest are notes."""
+        for channel, text, line in (
+            ("say", "Hi.", "Al: Hi."),
+            ("whisper", "Hi.", "Al (whispers to you): Hi."),
+            ("page", "Hi.", "Al (pages you): Hi."),
+            ("pose", "waves", "Al: *waves*"),
+            ("yell", "Hi.", "Al (yell): Hi."),
+            ("arrive", "", "(You notice: Al arrives.)"),
+            ("leave", "", "(You notice: Al leaves.)"),
+            ("event", "gives you a coin.", "(You notice: Al gives you a coin.)"),
+        ):
+            self.assertEqual(frames.talk_line("Al", channel, text), line)
+        for line in ("", "it rained", "- row", ": hi", "(Now or never)", "(Now: noon) and then"):
+            self.assertIsNone(frames.read_talk_line(line), line)
+
     @FEW
-    @given(st.lists(st.tuples(names, ids), max_size=3), awkward_texts)
-    def test_moment(self, people, description):
-        """Those present, the ways out and what the place looks like read back."""
-        lines = frames.moment_lines("noon", "Inn", people, ["out", "up"], description)
-        moment = frames.read_moment("\n".join([frames.MOMENT_LABEL, *lines]))
-        self.assertEqual(frames.names_present(moment), [name for name, _ in people])
-        self.assertEqual((moment["place"], moment["exits"]), ("Inn", "out, up"))
-        self.assertEqual(moment.get("description", ""), description)
+    @given(names, channels, awkward_texts.filter(frames.flat))
+    def test_round_trip(self, name, channel, text):
+        """The speaker and, on one line, the words read back."""
+        read = frames.read_talk_line(frames.talk_line(name, channel, text))
+        if channel in ("arrive", "leave", "event"):
+            self.assertEqual(read.label, frames.NOTICED)
+        else:
+            shown = frames.flat(text) if channel == "pose" else read.text
+            self.assertEqual((read.who, read.text), (name, shown))
+            self.assertIn(read.text, frames.flat(text))
 
-    def test_assistants(self):
-        """Those that are assistants are told apart."""
-        people = (("Bob", "o1.b"), ("Old Corvin", "o2.c"))
-        lines = frames.moment_lines("noon", "Inn", people, (), "", assistants={"o2.c"})
-        moment = frames.read_moment("\n".join([frames.MOMENT_LABEL, *lines]))
-        self.assertEqual(frames.assistants_present(moment), ["Old Corvin"])
-        self.assertEqual(frames.names_present(moment), ["Bob", "Old Corvin"])
-
-    def test_bare_moment(self):
-        """Without ways out and a description there is no line of them."""
-        lines = frames.moment_lines("noon", "Inn", (), (), "")
-        self.assertEqual(lines, ["Time: noon", "Place: Inn", "Present: nobody"])
-        moment = frames.read_moment("\n".join([frames.MOMENT_LABEL, *lines, "Exits:"]))
-        self.assertEqual((frames.names_present(moment), "exits" in moment), ([], False))
-
-
-class TestOwnWords(unittest.TestCase):
-    """Replies of models that go on with what they read."""
-
-    def test_cut(self):
-        """A reply ends where it shows ids, labels and notices."""
-        for reply, own in (
-            ('Bram [o32.1ng772t] says: "A key."', ""),
-            ('Of course. Bram [o32.1ng] says: "A key."', "Of course."),
-            ('"Welcome!" Bram [o32.1ng] says: "A key."', '"Welcome!"'),
-            ("I am glad\n[Present moment]\nIt is two.", ""),
-            ("It is late. [CONTEXT SUMMARY] They met.", "It is late."),
-            ("Hello. Time: Monday\nPlace: The Cellar\nPresent: nobody", "Hello."),
-            ('I am here. Exits: up Description: "Smoke.', "I am here."),
-        ):
-            with self.subTest(reply):
-                self.assertEqual(without_prompt(reply, Around()), own)
-
-    def test_kept(self):
-        """Signs, keys, ids of memories and quotations are an assistant's own words."""
-        for reply in (
-            "Go through [NORTH EXIT] and turn left.",
-            "Press [F1], then [2].",
-            "Time: noon. Exits: up, down and out.",
-            "Alice told me so [m1m831phzf5se7t8].",
-            'Sure: "Never again", he said.',
-        ):
-            with self.subTest(reply):
-                self.assertEqual(without_prompt(reply, Around()), reply)
-
-    @given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="[]:")))
-    def test_others_stay(self, reply):
-        """What holds no frame is said as it is."""
-        self.assertEqual(without_prompt(reply, Around()), reply)
-
-    @given(names, ids, st.sampled_from(["say", "whisper", "page"]), st.text())
-    def test_every_heard_line(self, name, speaker_id, channel, text):
-        """A heard line, as prompts show it, is nobody's reply."""
-        line = heard_line(name, f"o1.{speaker_id}", channel, text)
-        self.assertNotIn("[o1.", without_prompt(f"Yes. {line}", Around()))
+    @FEW
+    @given(st.text(max_size=200))
+    def test_names(self, name):
+        """A name is a word or more on one line, not too long, and none of a frame's signs."""
+        shown = frames.shown_name(name)
+        self.assertTrue(shown[0].isalnum())
+        self.assertLessEqual(len(shown), frames.NAME_CHARS)
+        self.assertEqual(set(shown) & set('"[]<>(){}*|:\n\uff1a'), set())
+        self.assertEqual(frames.shown_name(":*\n"), frames.UNSEEN)
 
 
 class TestSourceLines(unittest.TestCase):
@@ -193,4 +148,3 @@ class TestSourceLines(unittest.TestCase):
         self.assertEqual(frames.read_source_line(line).text, "Hi.")
         self.assertEqual(frames.source_line("assistant", "", calls="a()"), "assistant: [calls a()]")
         self.assertIsNone(frames.read_source_line('Al says: "hi"'))
-        self.assertEqual(frames.tool_result("look", "a\nb"), '[Result of look] "a\\nb"')
