@@ -1,8 +1,9 @@
 """What an assistant hears: each line that reaches a body, as one event.
 
 This is the only place that knows how a game speaks: which lines are speech, who speaks and under
-which name, and who may know of it. A line's kind is Evennia's message type where it has one, else
-what the line looks like; a line that was sent to few is private to them, whatever it is called.
+which name, and who may know of it. A line's kind is Evennia's message type where it has one. Any
+other line is speech if its speaker typed these words, else a pose. A line that was sent to few is
+private to them, whatever it is called.
 """
 
 import re
@@ -28,10 +29,10 @@ from evennia_ai.game.seeing import (
     stable_id,
 )
 from evennia_ai.game.sending import Origin, line_and_type, origin_of_line
-from evennia_ai.game.spoken import spoken
+from evennia_ai.game.spoken import is_own_pose, spoken
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import Message, new_id, utc_iso
+from evennia_ai.history.messages import BY_GAME, Message, new_id, utc_iso
 from evennia_ai.language.script import BEHIND, bordered
 from evennia_ai.language.words import storable
 
@@ -79,8 +80,12 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
         names = (UNSEEN, *names)
     circle = _circle(listener, speaker, origin, kind)
     is_pose, is_speech = kind in ("pose", "emote"), kind in ("say", "whisper")
-    words = "" if is_pose else spoken(line, names, origin.typed, is_speech)
+    typed = origin.typed if origin.caller is speaker else ()
+    words = "" if is_pose else spoken(line, names, typed, is_speech)
+    if words and not is_speech and _is_named(room, line, words):
+        words = ""
     channel, words = ("say", words) if words or is_speech else ("pose", line)
+    is_by_game = channel == "pose" and not is_own_pose(line, names, typed)
     audience = room_audience(listener, speaker)
     if circle is not None:
         audience = private(map(stable_id, circle))
@@ -89,7 +94,16 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
     words = _as_known(words, listener) if channel == "pose" else words
     if channel == "pose" and not from_obj and not any(name in line for name in names):
         return noticed_event(listener, words, None, audience)  # nobody's act, such as a bell
-    return event_of(listener, speaker, channel, words, audience, is_unseen)
+    event = event_of(listener, speaker, channel, words, audience, is_unseen)
+    return replace(event, metadata={**event.metadata, BY_GAME: True}) if is_by_game else event
+
+
+def _is_named(room: "DefaultObject | None", line: str, words: str) -> bool:
+    """Whether words of a line belong to the name that it gives to a thing here."""
+    holders = (room, *room.contents) if room is not None else ()
+    things = (obj for holder in holders for obj in holder.contents if not is_person(obj))
+    keys = (plain(thing.key).casefold() for thing in things)
+    return any(words.casefold() in key and key in line.casefold() for key in keys)
 
 
 def _as_known(line: str, listener: "DefaultObject") -> str:
