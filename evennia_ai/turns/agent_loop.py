@@ -286,7 +286,7 @@ class _Turn:
     def _offline(self) -> Deferred[_Answer]:
         """Fires with the offline model's answer; it answers what else this turn asks, too."""
         self.is_offline = self.report.fell_back = True
-        is_counted = not (self.asked or self.report.iterations)  # else the player's call is
+        is_counted = not self.report.iterations  # once a line
         done = self._ask_offline(self.request.asker if is_counted else None)
         return done.addCallback(self._read)
 

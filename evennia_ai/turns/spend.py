@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks, succeed
+from twisted.python.failure import Failure
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import SpendError
@@ -24,6 +25,7 @@ from evennia_ai.turns.runtime import OWN_CALLS_A_MINUTE
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
     NEAR,
+    OFFLINE_A_MINUTE,
     Amount,
     Cap,
     SpendRow,
@@ -68,29 +70,43 @@ class SharedSpend:
         self.alerted: dict[tuple[str, Cap], tuple[str, str]] = {}
         self._setting = setting
         self._rows: dict[str, SpendRow] = {}
-        self._made: dict[str, list[float]] = {}  # times of the calls that each player caused lately
+        # Of the calls that each player caused lately: when, and whether of the offline model.
+        self._made: dict[str, list[tuple[float, bool]]] = {}
 
     def limits(self, scope: str) -> Mapping[str, float]:
         """The limits of ``game``, ``account``, ``call`` or ``player``."""
         return read_limits(self._setting())[0].get(scope, {})
 
-    def may_call(self, payer: str, now: float) -> bool:
-        """Whether a player (`GameHandler.payer`), or nobody, may cause a call now."""
-        most = self.limits("player").get("calls_minute", CALLS_A_MINUTE)
-        return not payer or len(self._recent(payer, now)) < most
+    def may_call(self, payer: str, now: float, is_offline: bool = False) -> bool:
+        """Whether a player (`GameHandler.payer`), or nobody, may cause a call now.
 
-    def note_call(self, payer: str, now: float) -> None:
+        Calls of the offline model (`is_offline`) have a limit of their own, against floods.
+        """
+        if not payer:
+            return True
+        made = [offline for _, offline in self._recent(payer, now)]
+        if made.count(True) >= OFFLINE_A_MINUTE:
+            return False
+        most = self.limits("player").get("calls_minute", CALLS_A_MINUTE)
+        return is_offline or made.count(False) < most
+
+    def note_call(self, payer: str, now: float, is_offline: bool = False) -> None:
         """Note a call; players who have caused none lately are forgotten."""
         if payer:
-            self._made[payer] = [*self._recent(payer, now), now]
-            self._made = {who: times for who in self._made if (times := self._recent(who, now))}
+            self._made[payer] = [*self._recent(payer, now), (now, is_offline)]
+            self._made = {who: calls for who in self._made if (calls := self._recent(who, now))}
+
+    def drop_call(self, payer: str, at: float) -> None:
+        """Forget a call of a model that gave no answer."""
+        if (at, False) in self._made.get(payer, ()):
+            self._made[payer].remove((at, False))
 
     def busy(self, now: float) -> set[str]:
         """The players who may cause no call now."""
         return {payer for payer in self._made if not self.may_call(payer, now)}
 
-    def _recent(self, payer: str, now: float) -> list[float]:
-        return [at for at in self._made.get(payer, ()) if 0 <= now - at < RATE_S]
+    def _recent(self, payer: str, now: float) -> list[tuple[float, bool]]:
+        return [call for call in self._made.get(payer, ()) if 0 <= now - call[0] < RATE_S]
 
     @property
     def is_default(self) -> bool:
@@ -242,21 +258,39 @@ class SpendHandler:
         where a player, or the assistant itself, has caused enough calls for a while. Summaries that
         are made again wait for their turn instead.
         """
-        script = self._script
-        if not self.may_answer(asker):
+        script, now, payer = self._script, self._script.now(), self._payer(asker)
+        if not self.may_answer(asker, request.model):
             return fail(SpendError("this player has caused enough calls for a while"))
-        self.shared.note_call(self._payer(asker), script.now())
-        if request.model == OFFLINE_MODEL:
+        is_offline = request.model == OFFLINE_MODEL
+        self.shared.note_call(payer, now, is_offline)
+        if is_offline:
             return script.mind.model.complete(request)
         is_remake = script.runtime.compacting == BETTER
         if asker is not None or request.purpose in NOT_OWN and not is_remake:
-            return self._paid(request, self._account(asker))
+            return self._counted(request, self._account(asker), payer)
         wait_s = self.own_wait_s()
         if wait_s and (not is_remake or script.state.mode == "sleep"):
             return fail(SpendError("the assistant has made enough calls for itself for a while"))
         request = self._own(request, wait_s)
         waited = script.rest(wait_s) if wait_s else succeed(None)
         return waited.addCallback(lambda _: self._paid(request, ""))
+
+    def _counted(self, request: ModelRequest, account: str, payer: str) -> "Deferred[ModelReply]":
+        """A paid call that counts for its payer only if the model itself gave the answer."""
+        now = self._script.now()
+
+        def replied(reply: ModelReply) -> ModelReply:
+            if reply.model == OFFLINE_MODEL:  # as a fallback
+                self.shared.drop_call(payer, now)
+                self.shared.note_call(payer, now, is_offline=True)
+            return reply
+
+        def failed(failure: Failure) -> Failure:
+            if not isinstance(failure.value, CancelledError):  # the provider may go on with it
+                self.shared.drop_call(payer, now)
+            return failure
+
+        return self._paid(request, account).addCallbacks(replied, failed)
 
     def own_wait_s(self) -> float:
         """Seconds until the assistant may make a call for itself; 0 if it may now."""
@@ -276,9 +310,10 @@ class SpendHandler:
             return fail(SpendError("the assistant has made enough calls for itself for a while"))
         return self._script.mind.model.complete(self._own(request, 0.0))
 
-    def may_answer(self, asker: str | None) -> bool:
-        """Whether somebody (stable id), or nobody, may cause a model call now."""
-        return self.shared.may_call(self._payer(asker), self._script.now())
+    def may_answer(self, asker: str | None, model: str = "") -> bool:
+        """Whether somebody (stable id), or nobody, may cause a call now, of a model or its own."""
+        is_offline = (model or self._script.model_name) == OFFLINE_MODEL
+        return self.shared.may_call(self._payer(asker), self._script.now(), is_offline)
 
     def _payer(self, asker: str | None) -> str:
         return self._script.game.payer(asker) if asker else ""
