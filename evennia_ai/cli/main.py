@@ -120,11 +120,13 @@ def _stop(args: argparse.Namespace) -> None:
 def _uninstall(args: argparse.Namespace) -> None:
     folder = game_folder(args.folder)
     if not args.apply:
+        if is_installed(folder):
+            run_in(folder, "preview()")
         return uninstall(folder)
     if is_running(folder):
         raise ConfigError(f"The game is running: stop it first (evennia-ai stop {args.folder}).")
     uninstall(folder, say=lambda _: None)  # raises before anything is deleted
-    if is_installed(folder) and run_in(folder, "remove"):
+    if is_installed(folder) and run_in(folder, "remove(is_sure=True)"):
         raise ConfigError("Not all assistants could be deleted; no file was changed.")
     uninstall(folder, apply=True)
     data = ", ".join(f"server/{name}" for name in DATA if (folder / "server" / name).exists())
