@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def remove(is_sure: bool = False) -> int:
         for script in all_assistants():
             name = script.obj.key
             try:
-                path = yield export_and_delete(script)
+                path = yield script.run_exclusive(partial(export_and_delete, script))
                 print(f"{name} is deleted. Its export is in {path}", flush=True)
             except AssistantError as error:
                 stayed += 1

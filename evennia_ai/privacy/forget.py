@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TypeVar
 
 from twisted.internet.defer import inlineCallbacks
-from twisted.internet.task import cooperate
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
@@ -63,11 +62,13 @@ def forget_people(
         replies, entries, observations and notes. It fails with `StoreError` if the index or
         semantic memory could not be cleared; call it again then.
     """
+    lock = script.runtime.lock
+    lock.holder()
     script.budgets.forget(people)
     greeted = as_dict(script.store.get("greeted"))
     script.store.set("greeted", {k: at for k, at in greeted.items() if k not in people})
     things: list[Made] = []
-    yield cooperate(_collected(script, character, things)).whenDone()
+    yield lock.run_steps(_collected(script, character, things))
     evidence = yield script.history.gathered_evidence()
     begun = [each for each, at in script.history.tombstones().items() if at == asked_at]
     # Names that everybody uses, and the assistant's own words about itself.
@@ -79,7 +80,7 @@ def forget_people(
     plan: Forgetting = yield script.mind.work(
         plan_forgetting, evidence, things, people, until, begun, " . ".join(met), names
     )
-    yield cooperate(_Removal(script, character, people, asked_at, plan).steps()).whenDone()
+    yield lock.run_steps(_Removal(script, character, people, asked_at, plan).steps())
     script.at_commit_step("forget index")
     yield clear_outbox(script)
     return {"messages": len(plan.theirs), "others": len(plan.replies) + len(plan.things)}
@@ -213,6 +214,7 @@ def remake_summary(script: Assistant, tried: set[str]) -> Steps[bool]:
     One that no model can make stays empty for now. `tried` are those of this run. Fires with False
     if none is left.
     """
+    script.runtime.lock.holder()
     record = next_owed(script, tried)
     if record is None:
         return False

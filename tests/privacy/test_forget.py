@@ -21,7 +21,7 @@ from evennia_ai.turns.initiative import Cue
 from tests.asked import model_down, source_of
 from tests.memory_assistant import ARIA, PEOPLE, MemoryWorldTest
 from tests.steps import raising_at
-from tests.waiting import wait_for
+from tests.waiting import alone, wait_for
 
 ALICE, BOB = (Speaker(name, PEOPLE[name]) for name in ("Alice", "Bob"))
 ARIA_SPEAKER = Speaker("Aria", ARIA)
@@ -97,12 +97,12 @@ class ForgettingTest(MemoryWorldTest):
             put_aside(self.script.history.store, odd, "conversation_history")
 
     def forget(self, asked_at=AT, until=""):
-        return wait_for(forget_people(self.script, self.body, [ALICE.id], asked_at, until))
+        return wait_for(alone(forget_people, self.script, self.body, [ALICE.id], asked_at, until))
 
     def remake(self):
         """Every emptied summary is made again."""
         tried = set()
-        while wait_for(remake_summary(self.script, tried)):
+        while wait_for(alone(remake_summary, self.script, tried)):
             continue
 
     def lines_of(self, speaker):
@@ -192,7 +192,7 @@ class TestForgotten(ForgettingTest):
         self.script.runtime.cue = Cue("Carol has come", self.script.now())
         self.script.runtime.forget([carol.id], "")
         self.assertIsNone(self.script.runtime.cue)
-        wait_for(forget_people(self.script, self.body, [carol.id], AT, names=["Carol"]))
+        wait_for(alone(forget_people, self.script, self.body, [carol.id], AT, names=["Carol"]))
         left = [message.content for message in self.script.history.by_ids(ids)]
         self.assertEqual(left, ["Rain again.", "Carol was here."])
         self.assert_proven()
@@ -229,7 +229,7 @@ class TestForgotten(ForgettingTest):
         self.compact()
         records = {r.id: r for r in self.script.history.summaries()}
         entries = {key: self.body.journal.get(synthesis_id(key)) for key in records}
-        wait_for(forget_people(self.script, self.body, [carol.id], AT))
+        wait_for(alone(forget_people, self.script, self.body, [carol.id], AT))
         emptied = {r.id for r in self.script.history.summaries() if r.text == EMPTIED}
         self.assertTrue(emptied < records.keys())
         for key in records.keys() - emptied:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
+from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError
@@ -45,7 +45,7 @@ def remake(
     script: Assistant,
     record: SummaryRecord,
     written: ModelReply | None = None,
-    locked: Locked = maybeDeferred,
+    locked: Locked | None = None,
     needs_model: bool = False,
 ) -> Steps[None]:
     """Make a summary again from its messages, or from the summaries below it, and store it.
@@ -54,7 +54,7 @@ def remake(
         script: The assistant's script.
         record: What it is now.
         written: A reply that may hold it already.
-        locked: Calls a function that no turn may come between; by default at once.
+        locked: Calls a function that no turn may come between; by default as `TurnLock.run_here`.
         needs_model: Whether the offline model's summary is none; the former text is kept then.
 
     Returns:
@@ -89,11 +89,13 @@ def remake(
             **({"former": record.text} if needs_model else {}),
         },
     )
+    locked = locked or script.runtime.lock.run_here
     yield locked(partial(_store, script, record, new))
 
 
 def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None:
     """Put a summary into the place of its former self, wherever that is shown."""
+    script.runtime.lock.holder()
     history, journal, entry_id = script.history, script.journal, synthesis_id(new.id)
     if history.summary(former.id) != former:
         raise ModelError("the summary was changed meanwhile")
@@ -128,16 +130,16 @@ def is_better_due(script: Assistant) -> bool:
 
 @inlineCallbacks
 def better_summaries(
-    script: Assistant, locked: Locked = maybeDeferred
+    script: Assistant, locked: Locked | None = None
 ) -> Steps[Outcome | dict[str, int]]:
     """Extract facts behind emergencies, and have a model make the owed summaries again.
 
-    `locked` runs something that no turn may come between; by default call it under the turn lock.
+    `locked` runs something that no turn may come between; by default as `TurnLock.run_here`.
     Fires with ``{"remade"}``, how many, or why there is none.
     """
     if not is_better_due(script):
         return Skipped("no better summary is due")
-    count = 0
+    locked, count = locked or script.runtime.lock.run_here, 0
     try:
         with at_work(script, BETTER):
             written = yield _facts(script, locked)
@@ -196,6 +198,7 @@ def _store_facts(
     script: Assistant, record: CompactionRecord, extraction: Extraction, extracts: list[str]
 ) -> None:
     """Store what was extracted behind an emergency; a rollback of that one takes it back."""
+    script.runtime.lock.holder()
     with script.history.store.transaction():
         if ids := write_notes(script, extraction.notes):
             script.history.save_compaction(replace(record, entries=(*record.entries, *ids)))

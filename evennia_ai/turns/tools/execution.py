@@ -268,6 +268,7 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
         A Deferred that fires with what came of it, or fails with `ToolError` if no such call
         waits.
     """
+    assistant.runtime.lock.holder()
     call = _called(assistant, number)
     _drop(assistant, [call])  # a crash from here on must not do it twice
     _audit(assistant, "approved", call, by=by)
@@ -295,6 +296,7 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
 
 def refuse(assistant: Assistant, number: int, by: str) -> WaitingCall:
     """Drop a waiting call, under the turn lock; raises `ToolError` if no such call waits."""
+    assistant.runtime.lock.holder()
     call = _called(assistant, number)
     _audit(assistant, "not_approved", call, by=by)
     _close(assistant, call, f"Staff refused your call {call.act}. It was not done.")
