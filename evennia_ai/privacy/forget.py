@@ -19,7 +19,7 @@ from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pages import drop_from_aside
-from evennia_ai.history.records import UNSUMMARISED, as_dict
+from evennia_ai.history.records import EMPTIED, UNSUMMARISED, as_dict
 from evennia_ai.history.sealed import UNMET, unseal
 from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
 from evennia_ai.protocol import Assistant, Character
@@ -28,8 +28,6 @@ from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.remake import next_owed, remake
 from evennia_ai.sleep.compaction.rollback import clear_outbox, put_texts
 
-# The text of a summary until it is made again, and of one that was rolled back.
-EMPTIED = "Part of what this summary was made from is forgotten."
 # Records, or pages of the journal, written in one transaction before others get their turn.
 SLICE = 10
 

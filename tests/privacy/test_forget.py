@@ -10,12 +10,16 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pages import ASIDE, put_aside
-from evennia_ai.history.records import LIVE
+from evennia_ai.history.records import EMPTIED, LIVE
 from evennia_ai.llm_interaction.budget import TokenBudget
-from evennia_ai.privacy.forget import EMPTIED, forget_people, remake_summary
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL
+from evennia_ai.privacy.forget import forget_people, remake_summary
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.recall.values import Query
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction.compact import MOST_WAIT_S
+from evennia_ai.sleep.compaction.remake import MOST_TRIES
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.initiative import Cue
 from tests.asked import model_down, source_of
@@ -258,6 +262,26 @@ class TestForgotten(ForgettingTest):
         records = [r for r in self.script.history.summaries() if r.segment]
         self.assertIn("extractive", {r.level for r in records})
         self.assert_forgotten()
+
+    def test_a_night_before_they_are_made_again(self):
+        """Whatever summarises: no summary that could be made again stays empty."""
+        for model in (OFFLINE_MODEL, "scripted/model"):
+            for gives_up in (False, True):
+                with self.subTest(model=model, gives_up=gives_up):
+                    self.setUp()
+                    self.script.model_name = model
+                    self.forget()
+                    empty = [r for r in self.script.history.summaries() if r.text == EMPTIED]
+                    self.assertTrue(empty)
+                    if gives_up:
+                        self.world.model.default = model_down()
+                    for _ in range(MOST_TRIES + 1 if gives_up else 1):
+                        wait_for(run_sleep_tick(self.script, self.body))
+                        self.world.later(MOST_WAIT_S)
+                    self.world.model.default = parrot
+                    self.remake()
+                    self.assertEqual(self.everything().find(EMPTIED), -1)
+                    self.assert_forgotten()
 
     def test_later_words_stay(self):
         """What she says after she asked is new, also where a compaction archived it meanwhile."""

@@ -14,7 +14,13 @@ from twisted.internet.defer import CancelledError, inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.history.frames import SYNTHESIS_TITLE
-from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
+from evennia_ai.history.records import (
+    COMMITTED,
+    EMPTIED,
+    ROLLED_BACK,
+    CompactionRecord,
+    SummaryRecord,
+)
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.summary import summary_levels
 from evennia_ai.llm_interaction.values import ModelReply
@@ -117,9 +123,11 @@ def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None
 
 
 def is_better_due(script: Assistant) -> bool:
-    """Whether better summaries are owed and may be tried now."""
+    """Whether better summaries, or the facts behind them, are owed and may be tried now."""
     config, (_, at) = script.config, script.runtime.better_tries
     if not script.state.owed or script.now() < at:
+        return False
+    if all(script.state.owed.values()) and summary_levels(script)[0][1] == OFFLINE_MODEL:
         return False
     if not (config.compact_enabled and config.compact_auto) or script.state.hold:
         return False
@@ -145,7 +153,8 @@ def better_summaries(
             written = yield _facts(script, locked)
             while summary_levels(script)[0][1] != OFFLINE_MODEL and (record := next_owed(script)):
                 yield script.breathe()
-                yield remake(script, record, written.get(record.id), locked, needs_model=True)
+                better = record.text != EMPTIED  # any text is better than none
+                yield remake(script, record, written.get(record.id), locked, needs_model=better)
                 count += 1
     except CancelledError:
         raise
@@ -159,15 +168,18 @@ def better_summaries(
             raise
         if tries >= MOST_TRIES and all(script.state.owed.values()):
             script.trouble(f"summaries that were to be made again stay as they are: {error}")
-            _close(script)
+            _close(script, gives_up=True)
         return Failed(str(error))
     _close(script)
     script.audit("better summaries", remade=count)
     return {"remade": count}
 
 
-def _close(script: Assistant) -> None:
-    script.state.owed = {}
+def _close(script: Assistant, gives_up: bool = False) -> None:
+    """Owe only what can still be made; once it `gives_up`, only the summaries without a text."""
+    records = [r for r in script.history.summaries() if r.status != ROLLED_BACK]
+    left = {r.id for r in records if r.text == EMPTIED or not gives_up}
+    script.state.owed = {key: is_seen for key, is_seen in script.state.owed.items() if key in left}
     script.runtime.better_tries = (0, 0.0)
 
 
