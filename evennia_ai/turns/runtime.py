@@ -67,7 +67,8 @@ class Runtime:
     unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
     answering: tuple[Group, ...] = ()  # stored, and answered by a turn now or next
     stored: tuple[Message, ...] = ()  # while something held the lock, for the next tick
-    # Of events not answered yet: when they were heard, and `lock.worked_s` then.
+    # Of events not answered yet: when they were heard, and `lock.worked_s` then, less the waits
+    # between tries to answer them.
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     # Groups that were shown that it is thinking, and wait on.
     signed: set[tuple[str, str]] = field(default_factory=set)
@@ -160,7 +161,10 @@ class Runtime:
         return any(wants_answer(e) and e.audience == audience for e in self.since(speaker))
 
     def age_s(self, event: Message, now: float) -> float:
-        """How long an event has waited, without the time that the assistant's own work took."""
+        """How long an event has waited.
+
+        Without the time that the assistant's own work took, and without waits between its tries.
+        """
         heard, worked = self.waiting.get(event.id, (now, self.lock.worked_s))
         return now - heard - (self.lock.worked_s - worked)
 
@@ -196,7 +200,10 @@ class Runtime:
         return sum(len(e.content) // 3 + _LINE_TOKENS for e in self.queue)
 
     def postpone(self, group: Group, now: float, gives_up: bool = True) -> bool:
-        """Try a failed turn again later; False once it was tried often enough, if it `gives_up`."""
+        """Try a failed turn again later; False once it was tried often enough, if it `gives_up`.
+
+        The few waits of one that gives up do not make its lines older (`age_s`).
+        """
         before = self.unanswered.pop(group.key, None)
         tries = (before.tries if before and before.group == group else 0) + 1
         if tries > len(RETRY_WAITS_S):
@@ -204,6 +211,9 @@ class Runtime:
                 return False
             tries = len(RETRY_WAITS_S)
         due = now + RETRY_WAITS_S[tries - 1]
+        for event in group.events if gives_up else ():
+            heard, worked = self.waiting.get(event.id, (now, self.lock.worked_s))
+            self.waiting[event.id] = heard, worked - (due - now)
         self.unanswered[group.key] = Unanswered(group, tries, due)
         self.queue_saved = False
         return True

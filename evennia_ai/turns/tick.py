@@ -4,6 +4,7 @@
 most ticks have nothing to do.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -158,8 +159,8 @@ class Tick:
     def _awake(self) -> Steps[str]:
         runtime, script = self.runtime, self.script
         now = script.now()
-        late = next((late for late in runtime.unanswered.values() if late.due <= now), None)
-        if late is None and not runtime.heard():
+        late = [late.group for late in runtime.unanswered.values() if late.due <= now]
+        if not late and not runtime.heard():
             unasked: str = yield self._speak_unasked()
             return unasked
         if now - runtime.last_turn_at < script.reply_cooldown_s:
@@ -241,27 +242,24 @@ class Tick:
             runtime.declined[group.key] = now
             self.script.show_to(group, self.script.emote(emote))
 
-    def _begin_answering(self, late: Unanswered | None) -> None:
-        """Store what was heard and note what of it is answered now, in one transaction."""
+    def _begin_answering(self, late: Sequence[Group]) -> None:
+        """Store what was heard and note what is answered now, in one transaction.
+
+        That is what was just heard with `late` questions, whose turns failed before and are due
+        again, in the order in which they were first asked.
+        """
         runtime = self.runtime
         queue, stored = runtime.queue, runtime.stored
         try:
             with self.script.store.transaction():
-                if late is None or runtime.heard():
-                    new = self.store_events() if runtime.passed() else ()  # first: it may fail
-                    heard = (*runtime.take_stored(), *new)
-                else:
-                    heard = late.group.events
-                wanted = list(filter(wants_answer, heard))
-                if late is not None and late.group.events is heard and not wanted:
-                    runtime.unanswered.pop(late.group.key)
-                # What somebody asked before and got no answer to is answered with it.
-                keys = (group.key for group in by_speaker(wanted))
-                before = [runtime.unanswered[k].group for k in keys if k in runtime.unanswered]
-                events = {
-                    e.id: e for e in (*(e for group in before for e in group.events), *wanted)
-                }
-                runtime.answering = by_speaker(events.values())
+                new = self.store_events() if runtime.passed() else ()  # first: it may fail
+                wanted = [e for e in (*runtime.take_stored(), *new) if wants_answer(e)]
+                # What somebody asked before and got no answer to is answered with what they ask.
+                keys = {group.key for group in (*late, *by_speaker(wanted))}
+                before = [each.group for key, each in runtime.unanswered.items() if key in keys]
+                before.sort(key=lambda group: group.events[0].id)
+                events = [*(event for group in before for event in group.events), *wanted]
+                runtime.answering = by_speaker({event.id: event for event in events}.values())
                 self.script.save_queue()
         except Exception:  # what was heard must not be lost with a write that failed
             runtime.queue, runtime.stored = queue, stored
