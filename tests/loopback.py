@@ -280,7 +280,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _show_page(self, record: Record) -> None:
         """Answer what is asked about the server itself."""
-        owner, path = self.server.owner, self.path.rstrip("/")
+        owner, path = self.server.owner, self.path.partition("?")[0].rstrip("/")
         owner.lookups.append(record)
         listed = [{"id": name, "object": "model", "owned_by": "tests"} for name in MODELS]
         pages = {"/v1/models": {"object": "list", "data": listed}, **owner.pages}

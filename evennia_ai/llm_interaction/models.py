@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from twisted.logger import Logger
 
@@ -201,7 +202,8 @@ async def ask_server(address: str, api_key: str | None, model: str) -> tuple[Win
         body = {"model": model} if method == "POST" else None
         try:
             async with asyncio.timeout(LOOKUP_S):
-                response = await client.request(method, root + path, json=body)
+                page = root + path.format(model=quote(model, safe=""))
+                response = await client.request(method, page, json=body)
             is_reached |= response.status_code < 500  # llama.cpp is still loading
             return window_in(response.json(), model, source) if response.is_success else None
         except TimeoutError:

@@ -19,12 +19,18 @@ USABLE_TOKENS = 2_048
 TABLE = "LiteLLM's table"
 PROPS, MODELS = "the server's `/props`", "the server's `/v1/models`"
 LOADED, SHOWN = "Ollama's `/api/ps`", "Ollama's `/api/show`"
-# The pages that say it, each with its method and path.
+STUDIO = "LM Studio's `/api/v0/models`"
+KOBOLD = "KoboldCpp's `/api/extra/true_max_context_length`"
+TABBY = "TabbyAPI's `/v1/model`"
+# The pages that say it, each with its method and path. llama.cpp's router wants the model named.
 PAGES = (
-    (PROPS, "GET", "/props"),
+    (PROPS, "GET", "/props?model={model}"),
     (MODELS, "GET", "/v1/models"),
     (LOADED, "GET", "/api/ps"),
     (SHOWN, "POST", "/api/show"),
+    (STUDIO, "GET", "/api/v0/models"),
+    (KOBOLD, "GET", "/api/extra/true_max_context_length"),
+    (TABBY, "GET", "/v1/model"),
 )
 NAMED = "an overflow error that names it"
 HALVED = "half of a request that was refused as too large"
@@ -139,15 +145,18 @@ def _tokens(value: object) -> int | None:
     return int(value) if LEAST_TOKENS <= value <= MOST_TOKENS else None
 
 
-_KEYS = ("max_model_len", "loaded_context_length", "context_window", "context_length", "n_ctx")
+_KEYS = (
+    *("max_model_len", "loaded_context_length", "context_window", "context_length", "n_ctx"),
+    "max_seq_len",
+)
 
 
 def window_in(answer: object, model: str, source: str) -> Window | None:
     """The window of a model in a server's answer: of a list the model's entry, or the only one.
 
     llama.cpp has `n_ctx` of a slot in its settings and in `meta`; Ollama the configured window
-    among its parameters, else the largest one of the model in its facts; others name it in the
-    entry itself.
+    among its parameters, else the largest one of the model in its facts; TabbyAPI has it among its
+    parameters; KoboldCpp answers with a value alone; others name it in the entry itself.
     """
     entry = as_dict(answer)
     if "data" in entry or "models" in entry:
@@ -156,8 +165,9 @@ def window_in(answer: object, model: str, source: str) -> Window | None:
         named = [e for e in listed for key in ("id", "name") if e.get(key) in names]
         entry = (named or listed if len(listed) == 1 else [*named, {}])[0]
     parts = (entry, as_dict(entry.get("meta")), as_dict(entry.get("default_generation_settings")))
-    values = [part.get(key) for part in parts for key in _KEYS]
     parameters, facts = entry.get("parameters"), as_dict(entry.get("model_info"))
+    values = [part.get(key) for part in (*parts, as_dict(parameters)) for key in _KEYS]
+    values += [entry.get("value")] if source == KOBOLD else []
     values += re.findall(r"^num_ctx\s+(\d+)", str(parameters or ""), re.MULTILINE)
     values += [value for name, value in facts.items() if str(name).endswith(".context_length")]
     return next((Window(tokens, source) for each in values if (tokens := _tokens(each))), None)
