@@ -24,6 +24,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from evennia_ai.llm_interaction.tokens import counter_for
+from evennia_ai.llm_interaction.trial import GUEST, ME, ORDER
 
 # Offered in /v1/models; any other model name is answered as well.
 MODELS = ("loopback", "loopback-small")
@@ -152,6 +153,10 @@ def echo(body: Mapping[str, Any]) -> Answer:
     return text(str(said or ""))
 
 
+# How a client's trial of a model is known.
+TRIAL = f"You are {ME},"
+
+
 class LoopbackServer:
     """The server, on a thread of its own.
 
@@ -163,9 +168,10 @@ class LoopbackServer:
         pages: Answers by path, as ``/props``, to what is asked about the server itself. Without
             one, ``/v1/models`` lists `MODELS`, and other paths are not found.
         page_status: Status of all of these answers, if it is set.
-        drops_tools: Whether its model's template leaves out the tools of a request.
+        drops_tools: Whether its model calls no tool when it is asked to.
 
-    A client's trial of that is answered, counted in `trials`, and not kept among the requests.
+    A client's trial of that is answered, counted in `trials`, and not kept among the requests, nor
+    is what is read ahead with a reply of one token.
     """
 
     def __init__(
@@ -245,10 +251,12 @@ class LoopbackServer:
     def answer_for(self, record: Record) -> Answer:
         """Keep a request and choose its answer."""
         with self._lock:
-            if record.body.get("max_tokens") == 1:
+            if TRIAL in str(record.body.get("messages", ())):
                 self.trials += 1
-                seen = bool(record.body.get("tools")) and not self.drops_tools
-                return text("", usage={"prompt_tokens": 400 if seen else 30})
+                asked = str(record.body["messages"][-1]["content"])
+                if ORDER in asked and not self.drops_tools:
+                    return calls(call("give", {"thing": "lamp", "to": GUEST}))
+                return text("A fine morning to you, friend.")
             self.requests.append(record)
             self._lock.notify_all()
             if self._script:
