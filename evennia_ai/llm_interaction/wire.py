@@ -20,6 +20,7 @@ from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
 from evennia_ai.language.words import storable, storable_json, storable_value
+from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import sorted_failure
@@ -204,6 +205,30 @@ def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
     return not (_PROVIDERS.search(where.api_base) or any(each in where.api_base for each in known))
 
 
+def _reading_client(openai: ModuleType, address: str | None) -> Any:
+    """An HTTP client that gives odd bodies of replies as plain JSON, see `bodies`."""
+    httpx = importlib.import_module("httpx")
+
+    class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[name-defined,misc]
+        async def send(self, request: Any, **options: Any) -> Any:
+            response = await super().send(request, **options)
+            if not response.is_success:
+                return response
+            body = await response.aread()
+            plain = plain_body(body)
+            is_json = "json" in response.headers.get("content-type", "")
+            if plain is body and (is_json or not body.startswith(b"{")):
+                return response
+            left = {k: v for k, v in response.headers.items() if not k.startswith("content-")}
+            left.pop("transfer-encoding", None)
+            headers = {**left, "content-type": "application/json"}
+            return httpx.Response(
+                response.status_code, headers=headers, content=plain, request=request
+            )
+
+    return Client(base_url=address)
+
+
 class Caller:
     """Makes single calls, without retries, through LiteLLM."""
 
@@ -283,8 +308,12 @@ class Caller:
     def _client(self, where: Endpoint) -> Any:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
         if where not in self._clients:
-            client = self._clients[where] = importlib.import_module("openai").AsyncOpenAI(
-                api_key=where.api_key, base_url=where.api_base, max_retries=0
+            openai = importlib.import_module("openai")
+            client = self._clients[where] = openai.AsyncOpenAI(
+                api_key=where.api_key,
+                base_url=where.api_base,
+                max_retries=0,
+                http_client=_reading_client(openai, where.api_base),
             )
             create = client.chat.completions.create
 
