@@ -73,13 +73,7 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             message[name] += _words(delta.get(name))
         if "text" in piece:
             choice["text"] = choice.get("text", "") + _words(piece["text"])
-        for number, part in enumerate(map(as_dict, as_list(delta.get("tool_calls")))):
-            new = {"type": "function", "function": {"name": "", "arguments": ""}}
-            call = calls.setdefault(part.get("index", number), new)
-            call["id"] = part.get("id") or call.get("id")
-            for name, value in as_dict(part.get("function")).items():
-                if name in call["function"] and isinstance(value, str):
-                    call["function"][name] += value
+        _add_calls(calls, as_list(delta.get("tool_calls")))
         choice["finish_reason"] = piece.get("finish_reason") or choice["finish_reason"]
     if not joined:
         return {}
@@ -89,3 +83,15 @@ def _joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         del choice["message"]
     kind = "text_completion" if "text" in choice else "chat.completion"
     return {"id": "", "model": "", "created": 0, **joined, "object": kind, "choices": [choice]}
+
+
+def _add_calls(calls: dict[object, dict[str, Any]], pieces: Iterable[object]) -> None:
+    """Add the pieces of tool calls to the calls so far, by their index."""
+    for number, piece in enumerate(map(as_dict, pieces)):
+        new = {"type": "function", "function": {"name": "", "arguments": ""}}
+        index = piece.get("index")
+        call = calls.setdefault(index if isinstance(index, int) else number, new)
+        call["id"] = piece.get("id") or call.get("id")
+        for name, value in as_dict(piece.get("function")).items():
+            if name in call["function"] and isinstance(value, str):
+                call["function"][name] += value
