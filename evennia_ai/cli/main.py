@@ -27,7 +27,7 @@ _CAP = (
     "that, set EVENNIA_AI_SPEND_CAPS in server/conf/settings.py."
 )
 # What the package leaves in the folder `server`.
-DATA = ("ai_memory", "ai_models", "ai_exports", "logs/ai.log")
+DATA = ("ai_memory", "ai_models", "ai_exports", "logs/ai.log*")
 _APPLY = {
     "install": "make the edits (backups are kept)",
     "uninstall": "export and delete all assistants, then make the edits",
@@ -129,7 +129,7 @@ def _uninstall(args: argparse.Namespace) -> None:
     if is_installed(folder) and run_in(folder, "remove(is_sure=True)"):
         raise ConfigError("Not all assistants could be deleted; no file was changed.")
     uninstall(folder, apply=True)
-    data = ", ".join(f"server/{name}" for name in DATA if (folder / "server" / name).exists())
+    data = ", ".join(f"server/{name}" for name in DATA if any((folder / "server").glob(name)))
     print(f"Delete {data} when you need them no longer." if data else "Nothing is left over.")
 
 

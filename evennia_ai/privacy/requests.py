@@ -21,6 +21,7 @@ from evennia_ai import conf, services
 from evennia_ai.background import Steps
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.lore import lore
+from evennia_ai.game.ports import audit_logs
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.history.messages import new_id
@@ -238,16 +239,16 @@ def _name_of(script: "AssistantScript") -> str:
 
 
 def clear_log(path: Path, people: Collection[str]) -> None:
-    """Take talk out of the audit log, whoever's it is, and what these people (stable ids) reported.
+    """Take talk out of the audit log and its older files, whoever's it is.
 
-    Reports of others keep their words, and the lines around them that are not of these people.
+    What these people (stable ids) reported goes, too. Reports of others keep their words, and the
+    lines around them that are not of these people.
     """
-    if not path.exists():
-        return
-    draft = path.with_name(f"{path.name}.part")
-    with path.open("rb") as log, draft.open("wb") as new:
-        new.writelines(_line_left(line, people) for line in log)
-    draft.replace(path)
+    for file in audit_logs(path):
+        draft = file.with_name(f"{file.name}.part")
+        with file.open("rb") as log, draft.open("wb") as new:
+            new.writelines(_line_left(line, people) for line in log)
+        draft.replace(file)
 
 
 def _line_left(line: bytes, people: Collection[str]) -> bytes:
