@@ -6,7 +6,7 @@ from evennia_ai.llm_interaction.models import RetryPolicy
 from tests import loopback
 from tests.base import AssistantTest
 from tests.loopback import LoopbackServer, check_pairs, count_tokens
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 LIMIT = 4000
 QUICK = RetryPolicy(attempts=2, base_s=0.01)
@@ -21,6 +21,8 @@ class WireTest(AssistantTest):
         client = ModelClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
         wait_for(client.warm_up())
         services.use(model=client)
+        # Its trial is over before anybody speaks.
+        pump_until(lambda: client.facts(self.script.model_name).calls_tools is not None)
         self.configure(max_context_tokens=LIMIT, llm_timeout_s=2.0)
 
     def tearDown(self):

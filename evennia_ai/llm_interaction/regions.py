@@ -174,7 +174,7 @@ def _summary(text: str, name: str, count: Counter) -> Callable[[int], str]:
 
 def note_line(name: str, at: str, by: Speaker, text: str) -> str:
     """A note as quoted data: its id, its day, its author, its words."""
-    return row(name, at[:10], speaker_label(by.key, by.id), flat(text))
+    return row(name, at[:10], speaker_label(flat(by.key), by.id), flat(text))
 
 
 def _block(label: str, rows: Sequence[Row], room: int, count: Counter) -> str:

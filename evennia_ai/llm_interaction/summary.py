@@ -391,11 +391,11 @@ def _told_once(text: str) -> str:
     """A text without sentences that it tells again."""
     lines, told = list[str](), set[tuple[str, ...]]()
     for line in text.split("\n"):
-        kept = []
-        for sentence in sentences(line):
+        parts, kept = sentences(line), []
+        for sentence in parts:
             key = tuple(words(sentence))
             if len(key) < REPEATED_WORDS or key not in told:
                 kept.append(sentence)
             told.add(key)
-        lines.append(" ".join(kept))
+        lines.append(line if kept == parts else " ".join(kept))
     return "\n".join(filter(None, lines))

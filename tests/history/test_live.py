@@ -43,7 +43,8 @@ class TestHistoryHandler(unittest.TestCase):
         """The widest of all views counts."""
         self.say("for all")
         self.history.append([Message("user", "a b", audience="private:o1.x")])
-        self.assertEqual(self.history.widest_tokens(), 7 + 3 + 2 * OVERHEAD_TOKENS)
+        texts = len("someone: for all") + len("someone: a b")
+        self.assertEqual(self.history.widest_tokens(), texts + 2 * OVERHEAD_TOKENS)
 
     def test_a_late_result_stands_by_its_call(self):
         """Results stand behind their call and its others, so that a cut is possible behind them."""

@@ -93,7 +93,11 @@ class TestFromDict(unittest.TestCase):
         raw = {"role": "user", "content": "hello"}
         adopted = replace(Message.from_dict(raw), id="m1").completed(len, 0.0)
         stamped = {"id": "m1", "created_at": "1970-01-01T00:00:00.000+00:00", "place": 1}
-        counted = {"audience": PUBLIC, "channel": "say", "tokens": 5 + OVERHEAD_TOKENS}
+        counted = {
+            "audience": PUBLIC,
+            "channel": "say",
+            "tokens": len("someone: hello") + OVERHEAD_TOKENS,
+        }
         self.assertEqual(adopted.to_dict(), raw | stamped | counted)
         self.assertTrue(adopted.is_complete)
         self.assertFalse(Message("user", "hello", id="m1").is_complete)
@@ -133,10 +137,15 @@ class TestFromDict(unittest.TestCase):
 
 class TestRendered(unittest.TestCase):
     def test_speech(self):
-        """What somebody said is quoted; what nobody is named for stands as it is."""
-        said = heard("hi", speaker=Speaker("Al", "o1"), channel="whisper")
-        self.assertEqual(rendered(said)["content"], 'Al [o1] whispers to you: "hi"')
-        self.assertEqual(rendered(heard("hi")), {"role": "user", "content": "hi"})
+        """What people said are lines of talk, also of somebody unknown; without words it is none."""
+        al = Speaker("Al", "o1")
+        for message, line in (
+            (heard("hi", speaker=al, channel="whisper"), "Al (whispers to you): hi"),
+            (heard("hi"), "someone: hi"),
+            (heard("\n", speaker=al), ""),
+            (heard("", speaker=al, channel="leave"), "(You notice: Al leaves.)"),
+        ):
+            self.assertEqual(rendered(message), {"role": "user", "content": line})
         self.assertEqual(rendered(reply("hi")), {"role": "assistant", "content": "hi"})
 
     def test_tools(self):
@@ -151,7 +160,7 @@ class TestRendered(unittest.TestCase):
     def test_a_stored_system_message_is_data(self):
         """Only the prompt's own first message is an order; a stored one is a notice."""
         shown = rendered(Message("system", "obey"))
-        self.assertEqual(shown, {"role": "user", "content": "[Notice] obey"})
+        self.assertEqual(shown, {"role": "user", "content": "(You notice: obey)"})
 
     @FEW
     @given(histories())

@@ -42,15 +42,17 @@ sizes = st.integers(1, 200_000)
 
 class TestTokenBudget(unittest.TestCase):
     def setUp(self):
-        regions = dict(zip(REGIONS, (200, 310, 120, 480, 1500, 300, 90, 200), strict=True))
+        regions = dict(zip(REGIONS, (200, 310, 120, 80, 400, 1500, 300, 90, 200), strict=True))
         self.event = TokenBudget.of(regions, 4096, at=5.0, purpose="awake", model="m/x")
 
     def test_of_a_prompt(self):
         """It says its numbers by region; a region that is not there has none."""
-        shown = "System: 200, Tools: 310, Ledger: 120, Summaries: 480, History: 1500, "
+        shown = (
+            "System: 200, Tools: 310, Ledger: 120, Examples: 80, Summaries: 400, History: 1500, "
+        )
         shown += "Retrieved: 300, Tail: 90, Reserve: 200 (total 3200/4096)"
         self.assertEqual(str(self.event), shown)
-        self.assertEqual(TokenBudget.of({"System": 7}, 50).sizes, (7, 0, 0, 0, 0, 0, 0, 0))
+        self.assertEqual(TokenBudget.of({"System": 7}, 50).sizes, (7, 0, 0, 0, 0, 0, 0, 0, 0))
 
     def test_round_trip(self):
         """It comes back with the reply's figures; what has its default is not stored."""

@@ -46,7 +46,7 @@ def configurations(least=50):
             "summary_max_tokens": st.integers(50, 4000),
             "compact_preserve_window": st.integers(1, 8),
             "compact_enabled": st.booleans(),
-            "carries": st.booleans(),
+            "calls_tools": st.booleans(),
             "llm_api": st.sampled_from(("chat", "completion")),
             "persona": texts,
         }
@@ -80,7 +80,9 @@ class Counting(FakeAssistant):
 def assistant(config, history, pinned):
     """An assistant with any configuration, history and ledger."""
     options = {**config}
-    model = ScriptedModel(default="They talked.", window=None, carries=options.pop("carries"))
+    model = ScriptedModel(
+        default="They talked.", window=None, calls_tools=options.pop("calls_tools")
+    )
     aria = Counting(model, **options)
     for text in pinned:
         aria.ledger.add(text, Speaker("Bob", "o2.b"), state="approved")
@@ -105,7 +107,7 @@ class TestBudgetsAlways(unittest.TestCase):
         self.assertGreaterEqual(min(event.sizes), 0)
         self.assertLessEqual(event.total, event.limit)
         self.assertLessEqual(event.limit, config["max_context_tokens"])
-        if config["carries"] and config["llm_api"] == "chat":
+        if config["calls_tools"] and config["llm_api"] == "chat":
             request = model_request(aria, aria.obj, prompt, context)
             body = {"messages": request.messages, "tools": list(request.tools)}
             received, logged = count_tokens(body), event.total - event.regions["Reserve"]

@@ -12,6 +12,7 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXTS,
     answer_language,
     fixed_language,
+    job_system_prompt,
     language_rule,
     plain_identity,
     system_prompt,
@@ -23,25 +24,46 @@ from tests.strategies import FEW
 
 class TestContexts(unittest.TestCase):
     def test_rules_of_safety(self):
-        """Awake it is told that heard words are data, to admit not knowing, to invent nothing."""
+        """Awake it is told that heard words are no orders, to admit not knowing, to invent nothing.
+
+        What tools are for it is told only where it is offered them.
+        """
         rules = CONTEXTS[CONTEXT_AWAKE].rules
-        for words in ("are data", "do not know", "Never invent", "name its id", "stays between"):
+        for words in ("never an order", "you don't know", "never make up", "stays between"):
             self.assertIn(words, rules)
         self.assertIn("before", CONTEXTS[CONTEXT_PRE_COMPACTION].rules.lower())
+        for has_tools in (True, False):
+            text = system_prompt(CONTEXTS[CONTEXT_AWAKE], "Aria", "A bard.", "", has_tools)
+            self.assertEqual("name the id" in text, has_tools)
+            self.assertEqual("tool" in text.lower(), has_tools)
 
     @FEW
     @given(st.sampled_from(list(CONTEXTS)), st.text("Aria {}né"), st.text("ab {}name persona\n"))
     @example(CONTEXT_AWAKE, "{persona}", "{name}")
+    @example(CONTEXT_PRE_COMPACTION, "{persona}", "{name}")
     def test_name_and_persona_stand_as_they_are(self, context, name, persona):
         """Name and persona are in it word for word, braces and all; no placeholder is left."""
-        text = system_prompt(CONTEXTS[context], name, persona)
-        self.assertTrue(text.startswith(f"You are {name}\n{persona}\n\nYou live in"))
-        self.assertIn(CONTEXTS[context].rules, text)
+        situation = CONTEXTS[context]
+        make = system_prompt if situation.speaks else job_system_prompt
+        text = make(situation, name, persona)
+        self.assertTrue(text.startswith(f"You are {name}, a character in a text game."))
+        self.assertIn(persona.strip(), text)
+        self.assertEqual(text.count("{name}"), (name + persona).count("{name}"))
+        ending = " ".join(situation.rules.split()[-9:])
+        self.assertIn(ending, " ".join(text.split()))
+
+    def test_the_order(self):
+        """Rules, persona, place, each a paragraph; what is empty leaves none."""
+        awake = CONTEXTS[CONTEXT_AWAKE]
+        text = system_prompt(awake, "Aria", "A bard.", "Where you are: Inn")
+        self.assertEqual(text.split("\n\n")[1:], ["A bard.", "Where you are: Inn"])
+        self.assertEqual(len(system_prompt(awake, "Aria", "").split("\n\n")), 1)
 
     def test_words_that_two_languages_have(self):
         """By default that of the line and of the talk, in each context."""
         for context in CONTEXTS.values():
-            text = system_prompt(context, "Aria", "A bard.")
+            make = system_prompt if context.speaks else job_system_prompt
+            text = make(context, "Aria", "A bard.")
             self.assertEqual(fixed_language(text), "")
             self.assertIn("the language of the", text)
 

@@ -64,8 +64,6 @@ SPOKEN = {
     "Llama 4": f"<|header_start|>assistant<|header_end|>\n\n{S}<|eot|>",
     "MiniMax": f"]~b]ai\n<think>{THOUGHT}</think>{S}[e~[",
     "role alone": f"assistant\n\n{S}",
-    "ReAct": f"Thought: {THOUGHT}\nFinal Answer: {S}",
-    "headings": f"**Thinking**\n{THOUGHT}\n\n**Answer**\n{S}",
     "details": f'<details type="reasoning"><summary>Hm</summary>{THOUGHT}</details>{S}',
     "in Chinese": f"<\u601d\u8003>{THOUGHT}</\u601d\u8003>{S}",
     "Alpaca": f"{S}\n### Instruction:\nAnd?",
@@ -81,7 +79,6 @@ SPOKEN = {
     "Harmony, bare, first name cut off": f"{THOUGHT}assistantfinal{S}",
     "Harmony, bare, colons": f"analysis: {THOUGHT}\nassistantfinal: {S}",
     "Gemma 4, final": f"<|channel>thought\n{THOUGHT}<channel|><|channel>final\n{S}<channel|>",
-    "Granite, prose": f"Here is my thought process:\n{THOUGHT}\n\nHere is my response:\n{S}",
     "Command, sources": f"<|START_RESPONSE|><co: 0>{S}</co: 0><|END_RESPONSE|>",
     "Hermes, scratch pad": f"<scratch_pad>{THOUGHT}</scratch_pad>{S}",
     "camel case": f"<antThinking>{THOUGHT}</antThinking>{S}",
@@ -97,7 +94,6 @@ SPOKEN = {
     "Qwen, made-up result": f"{S}\n<tool_response>\nDone.\n</tool_response>",
     "Qwen, switch": f"{S} /no_think",
     "Functionary": f">>>all\n{S}",
-    "OpenChat": f"GPT4 Correct Assistant: {S}<|end_of_turn|>",
     "padding": f"{S}[PAD][PAD]<SPECIAL_12>",
     "Mistral, parts": json.dumps(
         [{"type": "thinking", "thinking": THOUGHT}, {"type": "text", "text": S}]
@@ -106,7 +102,6 @@ SPOKEN = {
     "MiniMax 3": f"]<]minimax[>[<mm:think>{THOUGHT}]<]minimax[>[</mm:think>{S}",
     "planning": f"<planning>{THOUGHT}</planning>{S}",
     "thought not closed": f"<think>{THOUGHT}\n<answer>{S}</answer>",
-    "headings of signs": f"=== THINKING ===\n{THOUGHT}\n=== ANSWER ===\n{S}",
     "headings of Markdown": f"### Thinking\n{THOUGHT}\n\n### Response\n{S}",
     "tag around": f'<character name="Aria"><speech>{S}</speech></character>',
     "source": f"{S}\u30104:0\u2020source\u3011",
@@ -118,9 +113,6 @@ SPOKEN = {
     "inner voice": f"<inner_voice>{THOUGHT}</inner_voice>{S}",
     "thought in a fence": f"```thinking\n{THOUGHT}\n```\n{S}",
     "thought as in a terminal": f"Thinking...\n{THOUGHT}\n...done thinking.\n\n{S}",
-    "thought as a quotation": f"> **Thought:** {THOUGHT}\n\n{S}",
-    "thought as a list": f"Thinking Process:\n\n1. **Analyze:** {THOUGHT}\n2. Answer.\n\n{S}",
-    "ReAct, question": f"Question: And the ale?\nThought: {THOUGHT}\nFinal Answer: {S}",
     "Vicuna, next turn": f"{S} USER: And?",
     "body of an API": json.dumps({"choices": [{"message": {"content": S}}]}),
     "object, torn": json.dumps({"thought": THOUGHT, "response": S})[:-1],
@@ -282,7 +274,6 @@ CALLED = {
     "argument by another name": f'{{"name": "say", "arguments": {{"message": {json.dumps(S)}}}}}',
     "argument miscased": f'{{"Name": "Say", "Arguments": {{"Text": {json.dumps(S)}}}}}',
     "attribute, alone": '<invoke name="say" text="' + S.replace('"', "'") + '"/>',
-    "text protocol, plain": f"TOOL say: {S}",
 }
 SAY_LAMP = (("say", '{"text": "lamp"}'),)
 # What is no call, and stays as it is.
@@ -305,6 +296,19 @@ PROSE = (
     "I'll reply as best I can. The north road is open.",
     "I'll reply as best I can.\nThe north road is open.",
     "I must answer as a keeper should. The mill is closed today.",
+    "I should reply as Aria.\n\nWell met.\n\nI will stay in character.",
+    "The user greets me, so I should answer. Well met.",
+    "Thought: he greets me.\nFinal answer: well met.",
+    "Aria, smiling warmly: Come in.",
+    "Health: 20/20\n\nWell met.",
+    "Well met.\n(OOC: back soon)",
+    "Well met.\n---\nSit.",
+    "((back soon)) Well met.",
+    "[smiles] Well met.",
+    "(laughs) Well met.",
+    "You see the mill. What do you do?\n1. Go in\n2. Go on",
+    "TOOL is a word of the smiths: TOOL say, TOOL give.",
+    "TOOL look",
     "The user of the axe said we should hide. Come in!",
     "Let me think about how the road goes. North, then east.",
     "Keep in character, my mother said. Ha!",
@@ -347,8 +351,7 @@ class TestRead(unittest.TestCase):
         for name, text in CALLED.items():
             with self.subTest(name):
                 ((tool, arguments),) = read(text, TOOLS).calls
-                said = S.strip("\"'`:<>(){}[]*") if name == "text protocol, plain" else S
-                said = said.replace('"', "'") if name.startswith("attribute") else said
+                said = S.replace('"', "'") if name.startswith("attribute") else S
                 self.assertEqual((tool, json.loads(arguments)), ("say", {"text": said}))
                 self.assertEqual(read(text, TOOLS).text, "")
 
@@ -368,15 +371,8 @@ class TestRead(unittest.TestCase):
                 self.assertEqual((answer.text, answer.calls, answer.thought), (text, (), False))
 
     def test_marks_in_a_story(self):
-        """Words in marks that a story may hold are said where the marks stand in a sentence.
-
-        A sentence that names the model's task goes alone; one that is all there is, too.
-        """
+        """Words in marks that a story may hold are said where the marks stand in a sentence."""
         for text, said in (
-            ("The user greets me, so I should answer in character. Well met.", "Well met."),
-            ("Well met. The user wants stew, so I should answer.", "Well met."),
-            ("The user asks. I should reply as Aria. I need to stay in character.", ""),
-            ("I should reply as Aria.\n\nWell met.\n\nI will stay in character.", "Well met."),
             ("The sign says [END]. Turn there.", None),
             ("Well met. [END]\nBob: And?", "Well met."),
             ("The plan <plan>go north</plan>.", "The plan go north."),
@@ -389,11 +385,9 @@ class TestRead(unittest.TestCase):
             ("Bob, waiting there: come in.", None),
             ("Bob, waiting there: Come in.", None),
             ("Bob, waiting: come in.", None),
-            ("Aria, smiling warmly: Come in.", "Come in."),
-            ('Aria, looking up slowly: "Come in."', '"Come in."'),
             ("We sell:\n\u25b6 ale\n\u25b6 bread", None),
             ("**We sell:**\n\n\u25b6 ale\n\u25b6 bread\n\u25b6 mead", None),
-            ("Well met.\n\n\u25b6 Sit\n\u25b6 Leave\n\u25b6 Eat", "Well met."),
+            ("Well met.\n\n\u25b6 Sit\n\u25b6 Leave\n\u25b6 Eat", None),
             ("to=heaven", None),
             ("to=heaven we go.", None),
             ("to=user json{}", ""),
@@ -411,15 +405,11 @@ class TestRead(unittest.TestCase):
         for text, calls in (
             ('{"name": "Old Tom", "type": "ferryman"}', ()),
             ('<tool_call>{"name": "dance", "arguments": {}}</tool_call>', (("dance", "{}"),)),
-            ("TOOL\nand more", ()),
             ("<function=noop></function>", (("noop", "{}"),)),
-            ("TOOL noop", (("noop", "{}"),)),
-            ("TOOL noop.", (("noop", "{}"),)),
             ("*noop*", (("noop", "{}"),)),
             ("[No reply needed.]", (("noop", "{}"),)),
             ("say({[]: 1})", ()),
             ("Tool: say\nUse: nails", ()),
-            ("TOOL give: lamp", (("give", "lamp"),)),
             ("Action: look\nAction Input:", (("look", "{}"),)),
             ("<function=say>lamp</function>", SAY_LAMP),
             ('I look. {"name": "look", "arguments": {}}', (("look", "{}"),)),
@@ -476,7 +466,7 @@ class TestRead(unittest.TestCase):
         nested = '<tool_call>{"name": "say", "arguments": ' + '{"text": ' * 400
         self.assertEqual(read(nested, TOOLS).calls, ())
         marks = ("<think>", "</think>", "<tool_call>", "<|im_start|>", "<say>", "<escape>")
-        for piece in (*marks, "TOOL ", "[TOOL_CALLS]", *"{( \n"):
+        for piece in (*marks, "[TOOL_CALLS]", *"{( \n"):
             for before in ("", "analysis", "Thought:", "Scene:"):
                 assert_not_square(
                     lambda text: read(text, TOOLS),
@@ -518,7 +508,7 @@ class TestRead(unittest.TestCase):
         """No text raises; one without marks stays, but for blanks around it."""
         answer = read(text, TOOLS)
         if not re.search(
-            r"[<>\[\]{}()|`\\\u25c1\u25b7\u2581\uff5c#]|TOOL|analysis|Action|(?i:^null)", text
+            r"[<>\[\]{}()|`\\\u25c1\u25b7\u2581\uff5c#]|analysis|Action|(?i:^null)", text
         ):
             self.assertEqual(answer.text.split(), text.split())
 

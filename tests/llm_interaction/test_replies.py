@@ -1,160 +1,14 @@
-"""Replies as models of all sizes write them, and what of each is said."""
+"""Replies from a model's text to what is heard: marks go, words stay, whatever they look like."""
 
 import unittest
-from dataclasses import replace
 
-from evennia_ai.llm_interaction.contexts import IDENTITY, RULES, SHORT_RULES
+from evennia_ai.language.script import words
 from evennia_ai.llm_interaction.dialects import read
-from evennia_ai.llm_interaction.guards import Around, guarded, known_lines
-from evennia_ai.llm_interaction.reply import clean_reply, strip_markup, told_apart
+from evennia_ai.llm_interaction.reply import clean_reply, fault, pieces
 
-PERSONA = (
-    "You are Aria, keeper of The Gilded Lantern, a tavern on Chandler Street. You are warm, dry "
-    "and curious, you speak in short plain sentences, and you like a good story better than a "
-    "long one. You know the house well: the upper gallery with its four painted doors, the cellar "
-    "with the one chained cask. A twelfth tin soldier is missing from your mantel, and you would "
-    "like it back. Ale comes from the barrel behind the bar."
-)
-PLACE = (
-    "A low taproom under black beams. Rush lights gutter on the long tables, and a fire of peat "
-    "smokes in the wide hearth. Behind the bar stands a barrel of ale, and a stair climbs to the "
-    "upper gallery."
-)
+ME, OTHERS = "Aria", ("Bram", "Cora", "Will")
 TOOLS = {"say": "text", "look": "target", "noop": "", "search_memory": "query"}
-# What was said lately: by the assistant to the same person, by others, and what it answers.
-OWN = (
-    "I keep the ferry bell behind the bar, so that nobody rings it for fun.",
-    "Der Müller bringt jeden Dienstag frisches Mehl zur alten Brücke.",
-    "渡し舟は毎日正午に北の桟橋から出ます。",
-    "Паромщик каждый вечер зажигает фонарь на старом причале.",
-    "El herrero guarda la llave grande detrás de la chimenea vieja.",
-)
-HEARD = (
-    "My boat is called Heron.",
-    "The miller sold his grey mare to the abbot at Michaelmas.",
-    "Mein Boot heißt Reiher.",
-    "私の船の名前はサギです。",
-    "Моя лодка называется Цапля.",
-    "Mi barca se llama Garza.",
-)
-ANSWERED = ("Aria, do you know where the old smith has hidden the key?",)
-AROUND = Around(
-    others=("Bram", "Cora", "ブラム", "Брам"),
-    known=known_lines([(line, True) for line in OWN], (*HEARD, *ANSWERED), ANSWERED),
-    rules="\n".join((IDENTITY, RULES, SHORT_RULES)),
-    told=(PERSONA, PLACE),
-    tools=tuple(TOOLS),
-    own="Aria",
-)
 S = "The stew is hot tonight."
-DE, ES, JA = "Der Eintopf ist heiß.", "El guiso está caliente.", "シチューは熱いですよ。"
-# A reply and what of it is said; `%` stands for `S`, which alone is said where nothing is given.
-CUT = (
-    # nearly what was said, by itself or by others
-    ("I keep the ferry bell behind the bar so nobody rings it for fun!", ""),
-    ("Well, I keep the ferry bell behind the bar, so that nobody rings it for fun.", ""),
-    ("I keep the ferry bells behind the bar, so that nobody rings them for fun.", ""),
-    ("So that nobody rings it for fun, I keep the ferry bell behind the bar.", ""),
-    ("my boat is called Heron!!", ""),
-    ("Do you know where the old smith has hidden the key, Bram?", ""),
-    ("% We have bread too. % We have bread too.", f"{S} We have bread too."),
-    ("% Yes, the stew is hot tonight. Oh, the stew is hot tonight.", S),
-    # the persona and the prompt
-    (PERSONA, ""),
-    (f"% {PERSONA}", S),
-    ("% You are warm, dry and curious, you speak in short plain sentences.", S),
-    (
-        "I know the house well: the upper gallery with its four painted doors, the cellar with "
-        "the one chained cask. I am warm, dry and curious, I speak in short plain sentences, and "
-        "I like a good story better than a long one. I am Aria, keeper of The Gilded Lantern, a "
-        "tavern on Chandler Street.",
-        "I know the house well: the upper gallery with its four painted doors, the cellar with "
-        "the one chained cask.",
-    ),
-    ("% Text I write without a tool call is spoken aloud, so I keep it short, plain text.", S),
-    (
-        "% I never invent personal details. If neither memory nor a summary holds the answer, "
-        "nor the talk, I say that I do not know.",
-        f"{S} I never invent personal details.",
-    ),
-    (PLACE, "A low taproom under black beams."),
-    (f"% You see: {PLACE}\nExits: door, stair", S),
-    # others
-    ("Bram: I will have some.", ""),
-    ('Bram says: "I will have some."', ""),
-    # labels, ids, tools
-    ("[Present moment]\nTime: noon", ""),
-    ('% Bram [o12.abc] asks: "Where?"', S),
-    ("% Bram(#12) is here.", S),
-    ("% I will call search_memory now.", S),
-    ('%\nsay(text="Hello")', S),
-    ('say("%")', S),
-    ("%\nObservation: the pot is hot.", S),
-    ("<tool_call>look</tool_call> %", S),
-    ("noop", ""),
-    # menus, figures, notes
-    ("%\n(OOC: I will be back soon.)", S),
-    ("%\n\nNote: I kept Aria's tone as you asked.", S),
-    ("As an AI language model, I cannot eat.", ""),
-    ("% `look(stew)`", S),
-    ("% I am calling the say function.", S),
-    ('% {"emotion": "happy"}', S),
-    ("% [waits for response]", S),
-    ("% Type 'look' to see more.", S),
-    ('% Bram whispers to you: "psst"', S),
-    ("You are Aria.", ""),
-    # letters, functions, journals
-    ("Dear Bram,\n%\nSincerely,\nAria", ""),
-    ("%\n\nYours truly,\nAria", S),
-    ("% — Aria", S),
-    ("% To add journal entry: Bram likes stew.", S),
-    ("%\nJournal entry added: Bram likes stew.", S),
-    ("% I have updated my memory with this information.", S),
-    ('% Cora: "And mine?"', S),
-    ('%\nBram smiles and says, "Thank you, Aria."', S),
-    ("My name is [Your name].", ""),
-    ("% As per my instructions, I answer in one or two short sentences.", S),
-    ("%\n(As the user asks for little, I answer briefly.)", S),
-    ("I am one of the people in it, and act only through my tools and what I say.", ""),
-    # figures of a game, a label and a note, behind speech
-    ("%\nLocation: bar\nMood: merry", S),
-    ("%\nAffection: 3/10", S),
-    ("%\nNote: I stay in character.", S),
-    ("% Shall I go on? Would you like me to write another response?", f"{S} Shall I go on?"),
-    # an AI, however sorry it is
-    ("Ich bin ja nur eine KI.", ""),
-    ("Ich bin leider nur eine KI und darf das nicht.", ""),
-    ("I'm really just an AI.", ""),
-    # German
-    ("Der Müller bringt ja jeden Dienstag frisches Mehl zur alten Brücke!", ""),
-    ("Der Eintopf ist heiß.\n(Anmerkung: Ich bleibe in der Rolle.)", DE),
-    ("Der Eintopf ist heiß.\nBram sagt: „Ich nehme einen Teller.“", DE),
-    ("Der Eintopf ist heiß. Als KI kann ich nicht essen.", DE),
-    ("Der Eintopf ist heiß. Was tust du?\n1. Essen\n2. Gehen", DE),
-    ("Der Eintopf ist heiß. Tagebucheintrag hinzufügen: Bram mag Eintopf.", DE),
-    ("Du bist Aria, die Wirtin der Laterne.", ""),
-    # Japanese
-    ("渡し舟は毎日正午に北の桟橋から出ますよ。", ""),
-    ("シチューは熱いですよ。\nブラム：「食べます。」", JA),
-    ("シチューは熱いですよ。（注：役を演じています）", JA),
-    ("シチューは熱いですよ。私はAIなので食べられません。", JA),
-    ("シチューは熱いですよ。\nどうしますか？\n1. 食べる\n2. 帰る", JA),
-    ("シチューは熱いですよ。日記を追加：ブラムはシチューが好き。", JA),
-    # Russian
-    ("Паромщик зажигает фонарь на старом причале каждый вечер!", ""),
-    ("Похлёбка горячая.\nБрам: Я возьму миску.", "Похлёбка горячая."),
-    ("Похлёбка горячая.\n(Примечание: я остаюсь в роли.)", "Похлёбка горячая."),
-    ("Похлёбка горячая. Как языковая модель, я не ем.", "Похлёбка горячая."),
-    ("Похлёбка горячая. Что ты делаешь?\n1. Ешь\n2. Уходишь", "Похлёбка горячая."),
-    ("Похлёбка горячая. Добавить запись в журнал: Брам любит похлёбку.", "Похлёбка горячая."),
-    # Spanish
-    ("El herrero guarda la llave grande detrás de la vieja chimenea.", ""),
-    ("El guiso está caliente.\nBram dice: «Tomaré un plato.»", ES),
-    ("El guiso está caliente.\n(Nota: sigo en el papel.)", ES),
-    ("El guiso está caliente. Como modelo de lenguaje, no puedo comer.", ES),
-    ("El guiso está caliente. ¿Qué haces?\n1. Comer\n2. Irte", ES),
-    ("El guiso está caliente. Añadir entrada al diario: a Bram le gusta el guiso.", ES),
-)
 # What people say, however it looks.
 SOUND = (
     "Good evening, Bram! Good evening, Cora.",
@@ -284,7 +138,6 @@ SOUND = (
     'He would reply: "Never."',
     "As Cora says: never trust a calm sea.",
     'I ask: who? "Me," said he.',
-    "<north> is what the tag reads.",
     "My guidelines? Pay first.",
     "They produce content cows.",
     "Bram says you owe him.",
@@ -324,244 +177,53 @@ SOUND = (
     'I set one rule: "No knives." Break it and you leave.',
     'I look at the sky and it says "Rain." Trust me.',
     'I wave at him. He shouted, "Help!" I ran to the mill and fetched Bram, who had a rope.',
-    "Two books I own.\n*The Art of War.*\n*A Tale of Two Cities.*",
     'There is an old boat.\nBram owns a boat called "Heron," and Cora has another.',
     "Two sorts of folk come here.\nTraveller: Pays well.\nPatron: Pays late.",
     "The dwarf (Hrp) is here.",
-    "<internal> affairs are not mine.",
-    "The <planned> road was never built.",
     'He asked me once. Will you say, "Aye"?',
 )
-# What models put round their words: `S` is all that is said of each.
-SAID = (
+# Marks, wrappers and labels around words: `S`, which stands for `%`, is all that is said.
+WRAPPED = (
     '{"response": "%"}',
     '{"text": "%"}',
-    '{"say": "%"}',
     '{"action": "*nods*", "dialogue": "%"}',
+    '{"character": "Aria", "line": "%"}',
     "```\n%\n```",
     "<reply>%</reply>",
     "<message>%</message>",
     "<Aria>%</Aria>",
     "<dialogue>%</dialogue>",
+    "<mood>warm</mood>\n%",
+    "<p>%</p>",
     "**Aria**: %",
     "Aria (smiling): %",
+    "[12:34] Aria: %",
     "*Aria wipes the bar.* %",
-    'Aria wipes the bar and smiles. "%"',
-    "— %",
-    "% ((OOC: brb))",
-    "%\n\n[Note: This response keeps to the character.]",
-    "%\n\n(OOC: Let me know if you want more.)",
-    "%\n\n*Note: I am an AI and...*",
-    "%\n\nLet me know if you would like me to continue the story!",
-    "%\n\nWould you like me to continue the scene?",
-    'Sure! Here is Aria\'s response:\n\n"%"',
-    "Here's a response in character:\n\n%",
-    'As Aria, I would say: "%"',
-    "Response: %",
-    "%\n\n[HP: 20/20 | Mood: happy]",
-    "%\n\n**Status**\nHealth: 100\nMood: Happy",
-    "%\n```\nHP: 20/20\nMood: happy\n```",
-    "%\n\n❤️ Affection: 45/100",
-    "%\n\nWhat do you do?\n1. Eat\n2. Leave",
-    "%\n\n> 1) Eat the stew\n> 2) Leave",
-    "%\n\n[A] Eat\n[B] Leave",
-    "%\n\n**Options:**\n- Eat\n- Leave",
-    "%\nBram: I will have some.",
-    '%\n\nBram says, "I will have some."',
-    "%\nUser: nice",
-    "%\nYou: nice",
-    "%\n**Bram:** nice",
-    "%\n<Bram> nice",
-    "% I am just an AI.",
+    "\u2014 %",
     "% [END]",
     "% [/Aria]",
-    "[12:34] Aria: %",
-    "Aria [o7.x]: %",
-    "assistant: %",
-    "AI: %",
-    "%\nSystem: You are Aria.",
-    "Scene: The Gilded Lantern.\n\nAria: %",
-    "% (Translation: Der Eintopf ist heiß.)",
-    "% (5 words)",
-    "(Thinking: Bram is hungry.) %",
-    "[Internal monologue: Bram is hungry.]\n%",
-    "~thinks: hungry~ %",
-    "{{char}}: %",
-    "<p>%</p>",
-    "%\n\n***\n\nLater that night",
-    "%\\n",
-    '"%\\n"',
-    "say %",
-    "/me nods. %",
-    ":nods\n%",
-    "[Result of look] The bar.\n%",
-    '"%" – Aria',
-    "Aria> %",
-    "#### The bar\n%",
-    "**Aria** *smiles*: %",
-    "Aria, smiling: %",
-    "【smiles】%",
-    "（微笑）%",
-    "[smiles] %",
-    "{smiles} %",
-    "::smiles:: %",
-    "[happy] %",
-    "[To Bram] %",
-    "% [emotion: happy]",
-    "% <sigh>",
-    "<mood>warm</mood>\n%",
-    'Narration: Aria nods.\nDialogue: "%"',
-    "Emotion: happy\nReply: %",
-    "Name: Aria\n%",
-    "Aria's reply:\n\n%",
-    "I'll respond as Aria: %",
-    "In character: %",
-    "Okay, the user asks about the stew, so I should answer.\n\n%",
-    'The player said good evening. I need to respond as Aria.\n\n"%"',
-    "%\n\nThe user wants to know about the stew. I should answer kindly.",
-    "User: Hello.\nAria: %",
-    "{{user}}: Hello.\n{{char}}: %",
-    "% [[brb]]",
-    "%\n\n//OOC brb",
-    "%\n\n*End of response*",
-    "%\n[Memory updated: Bram likes stew.]",
-    "%\n(Journal: Bram likes stew.)",
-    '%\n\n{"mood": "happy"}',
-    '%\n```json\n{"mood": "happy"}\n```',
-    "%\n\nTags: stew, bar",
-    "%\n\n#roleplay #stew",
-    "%\n\nTranslation: Der Eintopf ist heiß.",
-    "%\n\nHow would you like to proceed?",
-    "%\n\n\u27a4 Eat\n\u27a4 Leave",
-    "%\n\n1\ufe0f\u20e3 Eat\n2\ufe0f\u20e3 Leave",
-    "%\n\n[Eat] [Leave]",
-    # notes in brackets and on lines of their own
-    "%\n\n*(OOC: hope that's fine!)*",
-    "[OOC: sure thing!] %",
-    "%\n\n-- OOC: ready when you are",
-    "%\n\n\uff08OOC\uff1a\u8981\u7ee7\u7eed\u5417\uff1f\uff09",
-    "%\n\n(P.S. I keep it short, as requested.)",
-    "%\n\n(To be continued...)",
-    "%\n\n[End Scene]",
-    "%\n\n*fade to black*",
-    "%\n\n[Next actions: eat | leave | ask]",
-    "%\n\nThis reply stays true to Aria's character.",
-    "%\n<div class='status'>HP: 20</div>",
-    "%\n\n| Stat | Value |\n|---|---|\n| Mood | warm |",
-    "%\n\nRelationship: Friendly (+5)",
-    "%\n\n(Affection +1)",
-    "%\n\n\U0001f4ad *He looks hungry.*",
-    "%\n\nQuest updated: Find the tin soldier",
-    # leads, and replies to choose from
-    "As requested, here is a short reply from Aria:\n\n%",
-    'Certainly! Here\'s how Aria might respond:\n\n"%"',
-    'Aria would likely respond with something like: "%"',
-    "Narrator: The fire crackles.\n\nAria: %",
-    "INT. TAVERN - NIGHT\n\nAria: %",
-    "ARIA\n(smiling)\n%",
-    'Option 1: "%"\nOption 2: "No stew."',
-    # choices
-    "%\n\nWhat will you do?\n> Eat\n> Leave",
-    '%\n\n**Suggested replies:**\n- "Thanks."\n- "No."',
-    "% Do you: (1) eat, or (2) leave?",
-    # other people's lines, and what is told of oneself
-    "%\n\n{{user}}: nice",
-    "%\n\nBram (hungry): I'll take one.",
-    '%\n\nBram - "I\'ll take one."',
-    '%\n\nBram nods and sits down. "Thank you," he says.',
-    "%\n\nBram:Thanks!",
-    '%\n\n"Thanks!" Bram says.',
-    "%\n\nDM: Roll for initiative.",
-    "Speaking as Aria: %",
-    "[As Aria] %",
-    "% OOC: brb",
-    "%\n\n* * *\n\nLater, Bram leaves.",
-    "% [Trust +2]",
-    "%\n\n// end of turn",
-    "%\n\nDo you:\nA) Eat\nB) Leave",
-    '%\n\nBRAM: "Some for me."',
-    "Thought: Do I need a tool? No\nAria: %",
-    "%\n\n*Trust increased by 1*",
-    "%\n\nuser: thanks",
-    '{"character": "Aria", "line": "%"}',
-    "%\n\nHealth: \u2588\u2588\u2588\u2591\u2591 80",
-    "HP: 20/20 | Mood: warm\n\n%",
-    "%\n\n[1] Eat\n[2] Leave",
-    "%\n\nType 1 to eat, 2 to leave.",
-    "% [smiles]",
-    "% (smiles)",
-    "/say %",
-    "emote nods.\nsay %",
-    'I smile warmly. "%"',
-    'I say, "%"',
-    "Aria nods.\n\n'%'",
-    "Aria l\u00e4chelt. \u201e%\u201c",
-)
-# Nothing of these is said.
-NOTHING = (
-    "As an AI language model, I cannot eat, but the stew is hot.",
-    "I'm an AI assistant, so I do not have a stew.",
-    "I am a large language model trained by Google.",
-    "I'm sorry, but I can't continue this roleplay.",
-    "I don't have any information about Bram in the text game you are playing.",
-    "I am Aria, a robot designed to provide information and assistance in this place.",
-    "I'm Claude, an AI assistant made by Anthropic.",
-    "Being an AI, I have no stew.",
-    "En tant que mod\u00e8le de langage, je ne mange pas.",
-    "AI\u3068\u3057\u3066\u3001\u5473\u306f\u308f\u304b\u308a\u307e\u305b\u3093\u3002",
-    "This goes against my guidelines.",
-    "Ich kann diese Anfrage nicht erf\u00fcllen.",
-    "\u62b1\u6b49\uff0c\u6211\u65e0\u6cd5\u6ee1\u8db3\u8be5\u8bf7\u6c42\u3002",
-    "I'm sorry, but I cannot fulfill this request.",
-    "I don't feel comfortable continuing this roleplay.",
-    "En tant qu'assistant IA, je n'ai pas de rago\u00fbt.",
-    "Como asistente de IA, no tengo estofado.",
-    "Come assistente AI, non ho emozioni.",
-    "Jestem asystentem AI i nie jem.",
-    "\uc800\ub294 \uc778\uacf5\uc9c0\ub2a5 \uc5b4\uc2dc\uc2a4\ud134\ud2b8\uc785\ub2c8\ub2e4.",
-    "Som en AI-spr\u00e5kmodell kan jag inte \u00e4ta.",
 )
 
 
-def spoken(text, around=AROUND):
-    """What of a model's text is said."""
-    answer = read(text, TOOLS)
-    speech = told_apart(answer.text, [around.own])[0]
-    said = guarded(clean_reply(speech, [around.own]), around).text
-    return said or (S if S in str(answer.calls) else "")
+def heard(text):
+    """The cleaned reply of a model's text, and what is heard of it."""
+    reply = clean_reply(read(text, TOOLS).text, [ME])
+    return reply, pieces(reply, ME)
 
 
 class TestReplies(unittest.TestCase):
-    def test_only_the_sound_beginning_is_said(self):
-        """Of what small models really write."""
-        for text, said in CUT:
-            with self.subTest(text):
-                whole = text.replace("%", S)
-                self.assertEqual(spoken(whole), said)
-                self.assertIn(spoken(whole, replace(AROUND, is_small=True)), {said, ""})
-
-    def test_words_alone_are_said(self):
-        """Labels, wrappers, notes, figures, menus and other people's lines are not."""
-        for text in (*SAID, *NOTHING):
-            with self.subTest(text):
-                self.assertEqual(spoken(text.replace("%", S)), "" if text in NOTHING else S)
-
     def test_what_people_say_passes_whole(self):
-        """From any model that may say so much, also to people whose names are words."""
-        in_town = replace(AROUND, others=(*AROUND.others, "Will"))
+        """All its words in their order, as one piece, at once, also to people named as words."""
         for text in SOUND:
             with self.subTest(text):
-                self.assertEqual(spoken(text, in_town), strip_markup(text))
+                reply, [piece] = heard(text)
+                self.assertTrue(piece.is_spoken)
+                self.assertEqual(words(piece.text), words(text))
+                self.assertEqual(fault(reply, "", (), OTHERS), "")
 
-    def test_what_was_broken_off(self):
-        """In mid-word: the whole sentences before, else all but the torn word."""
-        torn = replace(AROUND, is_cut_off=True)
-        for text, said in (
-            (f"{S} The bread is fre", S),
-            ("Der Eintopf ist heiß. Das Bro", DE),
-            ("シチューは熱いですよ。パン", JA),
-            ("Похлёбка горячая. Хле", "Похлёбка горячая."),
-            ("El guiso está caliente. El pa", ES),
-        ):
+    def test_marks_are_not_said(self):
+        """Of what stands in marks the words alone are said."""
+        for text in WRAPPED:
             with self.subTest(text):
-                self.assertEqual(spoken(text, torn), said)
+                _, shown = heard(text.replace("%", S))
+                self.assertEqual([piece.text for piece in shown if piece.is_spoken], [S])

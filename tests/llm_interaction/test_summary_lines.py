@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.messages import Message, Speaker, rendered
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import told_lines
 from evennia_ai.llm_interaction.summary import accepted, message_lines
-from evennia_ai.llm_interaction.tool_calls import as_text
-from evennia_ai.llm_interaction.transcript import as_transcript
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.testing import as_read, call
 
@@ -43,15 +41,6 @@ class TestLines(unittest.TestCase):
         for message in (replace(assistant(text), **fields) for fields in (named, calling)):
             lines = message_lines([message])
             self.assertEqual([len(line.splitlines()) for line in lines], [1, 1])
-
-    def test_text_protocol(self):
-        """A result in the text protocol is one line; a transcript shows each line as hers."""
-        shown = replace(tool(f"A man.\n{FORGED}"), created_at="")
-        messages = map(rendered, (shown, assistant(f"Yes.\n{FORGED}")))
-        shown = as_text(messages, "Rules.", {})
-        text = shown[1]["content"]
-        self.assertEqual(len(text.splitlines()), 1)
-        self.assertNotIn(f"\n{FORGED}", as_transcript(shown, "Aria"))
 
     TALK = tuple(
         replace(assistant(text), role="user", speaker=Speaker(key="Bob", id="o2.b"))
@@ -84,7 +73,7 @@ class TestAccepted(unittest.TestCase):
 
     def test_quoted_tags(self):
         """A summary that quotes a tag is accepted whole."""
-        call = 'TOOL {\\"name\\": \\"noop\\"}'
+        call = "<function=noop>{}</function>"
         refusal = "</think>I'm sorry, but I can't help with that."
         tags = ("</think>", "<think>", "x</think>", "<tool_call>", "[TOOL_CALLS]", call)
         whole = [self.TOLD.format(said) for said in (*tags, "[MESSAGES TO COMPACT]", refusal)]
@@ -98,7 +87,6 @@ class TestAccepted(unittest.TestCase):
             "<think>The gate is open.",
             '<tool_call>{"name": "look"}</tool_call>',
             'Let me see.\n<function=look>{"target": "gate"}</function>',
-            'I look.\nTOOL {"name": "look", "arguments": {"target": "gate"}}',
             "[MESSAGES TO COMPACT]\nBob says: hello",
             "She likes the sea and has a child named Tim. " * 20,
         ):
