@@ -26,6 +26,11 @@ _PARTED = regex.compile(rf"[{_EASTERN}{_SOUTHERN}]")
 _UNPARTED = regex.compile(
     rf"(?:(?!\p{{Hangul}})[{_EASTERN}{_SOUTHERN}])[{_EASTERN}{_SOUTHERN}\p{{M}}]*"
 )
+# What is compared by runs: words between blanks, and letters of scripts without.
+_SPACED = regex.compile(
+    rf"[[\p{{L}}\p{{N}}\p{{M}}]--[\p{{Han}}\p{{Hiragana}}\p{{Katakana}}ー々〆{_SOUTHERN}]]+",
+    regex.V1,
+)
 _GRAPHEME = regex.compile(r"\X")
 # Marks are accents on these; elsewhere they are vowels. `й` is a letter.
 _ACCENTS = regex.compile(
@@ -44,6 +49,8 @@ SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<
 _ASKED = regex.compile(rf"(?:[?？؟⸮՞\u037e]|(?<=\p{{Greek}}\W*);)[{CLOSERS}\s]*$")
 # Least length of a word, and the share of the longer one, that forms of one word begin with alike.
 FORM_LETTERS, FORM_SHARE = 3, 0.57
+# So many words in a row, or letters of a script without spaces, are somebody's own wording.
+RUN_WORDS, RUN_LETTERS = 5, 12
 # Least letters of a word that may be part of another, as `Schlüssel` of `Kellerschlüssel`.
 COMPOUND_LETTERS = 5
 
@@ -107,6 +114,20 @@ def size(text: str) -> int:
     return sum((len(_GRAPHEME.findall(run)) + 1) // 2 for run in runs) + sum(
         any(map(str.isalnum, word)) for word in rest
     )
+
+
+def runs(text: str) -> set[str]:
+    """Each five words in a row of a text, and each twelve letters of scripts without spaces.
+
+    They are folded; what stands between words or letters does not matter.
+    """
+    text = folded(text)
+    spaced = _SPACED.findall(text)
+    letters = _GRAPHEME.findall("".join(_UNPARTED.findall(text)))
+    starts = range(len(spaced) - RUN_WORDS + 1)
+    found = {" ".join(spaced[start : start + RUN_WORDS]) for start in starts}
+    starts = range(len(letters) - RUN_LETTERS + 1)
+    return found | {"".join(letters[start : start + RUN_LETTERS]) for start in starts}
 
 
 def is_asked(sentence: str) -> bool:

@@ -40,6 +40,7 @@ WORK = frozenset(
         "llm_interaction.offline.brain.misses",
         "llm_interaction.summary.finished",
         "llm_interaction.tokens.count_tokens",
+        "privacy.caches.clear_caches",
         "recall.embedding.dimensions",
     )
 )

@@ -295,6 +295,7 @@ class Runtime:
             key: late for key, late in self.unanswered.items() if all(map(stays, late.group.events))
         }
         self.queue_saved = False
+        self.proposals = {by: act for by, act in self.proposals.items() if by not in people}
         self.said.clear()
         self.prompts.clear()
         self.cue = None

@@ -84,17 +84,19 @@ class ForgettingTest(MemoryWorldTest):
         his = [m for m in messages if m.speaker_id == BOB.id][-1]
         journal, entities, at = self.body.journal, self.body.entities, self.script.now()
         self.mine = journal.add("Alice is afraid.", source_message_ids=[mine.id]).id
-        journal.add(f"Somebody said {SECRET}1x.", source_type="recalled")
+        journal.add(f"Somebody said: my boat is called {SECRET}1x.", source_type="recalled")
         self.his = journal.add("Bob waits for barley.", source_message_ids=[his.id]).id
         alice = observe(new_profile(ALICE.id, "Alice", at), "Afraid of much.", at, self.mine)
         alice = observe(alice, "Owes Bob money.", at, his.id)
         bob = observe(new_profile(BOB.id, "Bob", at), "Knows the miller.", at, [his.id, mine.id])
-        bob = with_alias(bob, f"{SECRET}1x", at, his.id, "public")
+        bob = with_alias(bob, f"{SECRET}1x", at, mine.id, "public")
         boat = new_profile(unmet_id(f"{SECRET}1x"), f"{SECRET}1x", at, "thing")
         entities.put({p.id: p for p in (alice, bob, boat)})
         self.script.ledger.add("I like jazz.", ALICE, state="approved")
         self.script.ledger.add("I like ale.", BOB, state="approved")
-        self.script.ledger.add(f"{SECRET}1x floats.", ARIA_SPEAKER, state="proposed")
+        self.script.ledger.add(
+            f"{SECRET}1x floats.", ARIA_SPEAKER, state="proposed", source=mine.id
+        )
         self.script.ledger.add("Guests like a fire.", ARIA_SPEAKER, state="proposed")
         wait_for(self.script.memory.search(Query("jazz")))  # from now on the index has the notes
         for odd in ({"speaker": ALICE.id}, {"id": mine.id}, {"id": his.id}):
