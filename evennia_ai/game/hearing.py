@@ -29,10 +29,10 @@ from evennia_ai.game.seeing import (
     stable_id,
 )
 from evennia_ai.game.sending import Origin, line_and_type, origin_of_line
-from evennia_ai.game.spoken import is_own_pose, spoken
+from evennia_ai.game.spoken import spoken
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import BY_GAME, Message, new_id, utc_iso
+from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.language.script import BEHIND, bordered
 from evennia_ai.language.words import storable
 
@@ -85,7 +85,6 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
     if words and not is_speech and _is_named(room, line, words):
         words = ""
     channel, words = ("say", words) if words or is_speech else ("pose", line)
-    is_by_game = channel == "pose" and not is_own_pose(line, names, typed)
     audience = room_audience(listener, speaker)
     if circle is not None:
         audience = private(map(stable_id, circle))
@@ -94,8 +93,7 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
     words = _as_known(words, listener) if channel == "pose" else words
     if channel == "pose" and not from_obj and not any(name in line for name in names):
         return noticed_event(listener, words, None, audience)  # nobody's act, such as a bell
-    event = event_of(listener, speaker, channel, words, audience, is_unseen)
-    return replace(event, metadata={**event.metadata, BY_GAME: True}) if is_by_game else event
+    return event_of(listener, speaker, channel, words, audience, is_unseen)
 
 
 def _is_named(room: "DefaultObject | None", line: str, words: str) -> bool:

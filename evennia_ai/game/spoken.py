@@ -56,12 +56,6 @@ def spoken(
     return words.strip()
 
 
-def is_own_pose(line: str, names: Iterable[str], typed: Iterable[str]) -> bool:
-    """Whether a pose holds nothing but a name of the one who poses and the words they typed."""
-    shown = _words(_without(line, [name for name in names if name], at_start=True))
-    return any(shown == _words(each) for each in typed)
-
-
 def _is_typed(words: str, line: str, names: list[str], typed: list[str]) -> bool:
     """Whether words of a line end what its speaker typed, and the rest of it was not typed, too."""
     said, shown = _words(words), _words(_without(line, names))

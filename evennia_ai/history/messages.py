@@ -276,8 +276,6 @@ def widest_view_tokens(messages: Iterable[Message]) -> int:
 SPEECH = ("say", "whisper", "page", "pose")
 # Key of a heard message's metadata: the stable id of the room where it was heard.
 ROOM = "room"
-# Another, of a pose in the words of the game rather than of whoever acts.
-BY_GAME = "by_game"
 COMINGS = ("arrive", "leave")
 _NOT_TALK = (*COMINGS, "tool", "summary")
 

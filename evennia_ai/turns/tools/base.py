@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC, is_private
-from evennia_ai.history.messages import BY_GAME, SPEECH
+from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.reply import clean_reply, fault
 from evennia_ai.protocol import Assistant, Character, GameHandler
 from evennia_ai.rag_memory.seen import Seen
@@ -122,10 +122,9 @@ class ToolContext:
             raise BoundError(f"{ENOUGH}who asked has gone on meanwhile; call noop")
 
     def own_lines(self) -> list[str]:
-        """What the one who asks said in this turn, in their own words, oldest first."""
+        """What the one who asks said in this turn, oldest first."""
         answered = self.seen.by_ids(self.source_message_ids)
-        own = (m for m in answered if m.speaker_id == self.asker and BY_GAME not in m.metadata)
-        return [m.content for m in own if m.channel in SPEECH]
+        return [m.content for m in answered if m.speaker_id == self.asker and m.channel in SPEECH]
 
     def typed_lines(self) -> list[str]:
         """What they typed as speech: a pose may hold names that the game writes into it."""
