@@ -78,7 +78,7 @@ _ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
 _OWN_REFERENCE = re.compile(r"[/@]me\s+", re.IGNORECASE)
 # Its form of speech inside a pose, which each listener understands as far as they know the
 # language: `"hello"`, or `elvish"hello"`.
-_SPEECH = re.compile(r'(\w+)?(".*")')
+_SPEECH = re.compile(r'((?<!\w)\w+)?(".*")')
 _MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
 
 

@@ -3,6 +3,7 @@
 The package has no other stemmers.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache
@@ -53,6 +54,8 @@ MOST_WORDS = 400
 _PLAIN_END = re.compile(r"(?<=[.!?;])[\"')]*\s+")
 # What marks a cut in an excerpt, and where sentences end.
 CUT = "…"
+# Places of wanted words among which the best part of a line is looked for.
+MOST_PLACES = 200
 _END = re.compile(r"[.!?؟۔।]\s+|[。！？]")
 # An escape in JSON: both halves of a character, half of one or a NUL, or any other.
 _ESCAPE = re.compile(
@@ -339,7 +342,8 @@ def _part(row: str, wanted: set[str], room: int) -> str:
     """The part of a line with most of the wanted words, from shortly before the first of them."""
     if len(row) <= room:
         return row
-    shared = {at: word for at, word in _compared(row).items() if word in wanted}
+    places = ((at, word) for at, word in _compared(row).items() if word in wanted)
+    shared = dict(itertools.islice(places, MOST_PLACES))
     width = room - 2 * len(CUT) - 1
     lead = width // 3
 
