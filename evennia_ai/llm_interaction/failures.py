@@ -308,14 +308,14 @@ def _reset_s(value: str, now: float) -> float | None:
 
 _UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = (
-    r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|days?)"
+    r"\d{1,15}(?:\.\d{1,15})?\s{0,9}(?:ms|milliseconds?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|days?)"
     r"(?![a-z])"
 )
 _SPOKEN = re.compile(rf"(?:{_PART}\s*)+", re.I)
 _ASKED = re.compile(
     r"(?:retry.?delay|(?:re)?try(?:ing)?(?: again)?|wait|available(?: again)?|resets?)\W{1,5}"
     rf"(?:(?:in|after|for|at least)\W{{1,3}})*(?P<time>{_SPOKEN.pattern})"
-    r"|(?:retry.?after|reset\w*in|estimated_time)(?:_?seconds)?\W{1,5}(?P<seconds>\d+(?:\.\d+)?)",
+    r"|(?:retry.?after|reset\w*in|estimated_time)(?:_?seconds)?\W{1,5}(?P<seconds>\d{1,15}(?:\.\d{1,15})?)",
     re.I,
 )
 
@@ -331,7 +331,7 @@ def told_wait_s(text: str) -> float | None:
 
 def _spoken_s(text: str) -> float:
     """Seconds of a time as ``1m26.4s`` or ``20 seconds``."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(ms|milli|[smhd])", text, re.I)
+    parts = re.findall(r"(\d{1,15}(?:\.\d{1,15})?)\s{0,9}(ms|milli|[smhd])", text, re.I)
     return sum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
 
 

@@ -98,7 +98,7 @@ SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-
 
 
 # A number of tokens, not of thousands, and what may stand in front of it.
-_NUMBER = r"(\d[\d,]*)(?![\d.,]*[km]\b)"
+_NUMBER = r"(\d[\d,]{0,15})(?![\d.,]{0,15}[km]\b)"
 _IS = r"""["'`\s=]+(?:(?:is|was|of|to|at|only|allowed|set|for|this|the|model)\b["'`\s:=]*){0,6}"""
 
 
