@@ -264,8 +264,9 @@ def fit_prompt(
         *([{"role": "user", "content": "\n".join(newest)}] if newest else ()),
         *told(history[begins:]),
     ]
-    # Providers refuse an empty message.
-    shown = alternating(m for m in messages if m["content"] or m.get("tool_calls"))
+    # Providers refuse an empty message, and a call without a result.
+    kept = (m for m in messages if m["content"] or m.get("tool_calls") or m["role"] == "tool")
+    shown = alternating(kept)
     sizes |= {"Tools": tools, "Reserve": caps.reserve}
     sizes["History"] = total_tokens(history) + total_tokens(answered)
     gone = tuple(message.id for message in left_out if message.id)

@@ -1,13 +1,12 @@
-"""Whether a model is shown its tools, and how it is told of them if not."""
+"""Whether a model is offered tools: a trial decides, once."""
 
 import unittest
 
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import TRIAL_PAUSE_S, ModelClient
-from evennia_ai.llm_interaction.contexts import RULES, SHORT_RULES
-from evennia_ai.llm_interaction.limits import AS_TEXT, CARRIED, DROPPED, NATIVE
-from evennia_ai.llm_interaction.prompt import SMALL_REPEAT_PENALTY, SMALL_REPLY_TOKENS
+from evennia_ai.llm_interaction.contexts import TOOL_RULES
+from evennia_ai.llm_interaction.prompt import TEMPERATURE
 from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import FakeAssistant, ScriptedModel
@@ -36,18 +35,22 @@ class TestTrial(unittest.TestCase):
         wait_for(self.client(server).complete(request))
         return server.bodies[-1]
 
-    def test_dropped_and_carried(self):
+    def test_what_is_found_is_kept(self):
         """The first question starts one trial; once it is over, the answer is known."""
         for drops in (True, False):
             server = self.server(drops_tools=drops)
             client = self.client(server)
-            self.assertIsNone(client.facts(MODEL).carries_tools)
-            pump_until(lambda client=client: client.facts(MODEL).carries_tools is not None)
-            self.assertEqual(client.facts(MODEL).carries_tools, not drops)
-            self.assertEqual((server.trials, server.requests), (2, []))
+            self.assertIsNone(client.facts(MODEL).calls_tools)
+            pump_until(lambda client=client: client.facts(MODEL).calls_tools is not None)
+            self.assertEqual(client.facts(MODEL).calls_tools, not drops)
+            self.assertEqual((server.trials, server.requests), (3, []))
+            words = "speaks by words alone" if drops else "speaks by words and tool calls"
+            self.assertEqual(client.facts(MODEL).profile, (words,))
+            wait_for(client.forget(MODEL))
+            self.assertIsNone(client.facts(MODEL).calls_tools)
         # The game's own model is tried at the start, before anybody asks.
         client = self.client(server, home_model=MODEL)
-        pump_until(lambda: server.trials == 4 and client.facts(MODEL).carries_tools)
+        pump_until(lambda: client.facts(MODEL).calls_tools)
 
     def test_a_server_that_is_down_is_tried_again_later(self):
         """What cannot be tried is unknown, and is not asked at every prompt."""
@@ -56,12 +59,12 @@ class TestTrial(unittest.TestCase):
         server.stop()
         for waited_s, asked in ((0, 1), (0, 0), (TRIAL_PAUSE_S, 1)):
             now[0] += waited_s
-            self.assertIsNone(client.facts(MODEL).carries_tools)
+            self.assertIsNone(client.facts(MODEL).calls_tools)
             self.assertEqual(len(client._in_flight), asked)
             pump_until(lambda: not client._in_flight)
 
-    def test_known_providers_are_never_tried(self):
-        """Only a server of the game's own counts as one whose template may drop tools."""
+    def test_servers_of_the_games_own(self):
+        """A known provider's address is none."""
         litellm = wire.load()
         for base, own in (
             ("http://127.0.0.1:8080/v1", True),
@@ -74,7 +77,7 @@ class TestTrial(unittest.TestCase):
             self.assertEqual(wire.is_own_server(litellm, where), own, base)
         offline = wire.Endpoint("offline/extractive", "offline", "http://127.0.0.1:1")
         self.assertFalse(wire.is_own_server(litellm, offline))
-        self.assertIsNone(ModelClient(api_base="http://127.0.0.1:1").facts(MODEL).carries_tools)
+        self.assertIsNone(ModelClient(api_base="http://127.0.0.1:1").facts(MODEL).calls_tools)
 
     def test_sampling_options_are_sent(self):
         """All of them reach a server of the game's own; none is sent that was not set."""
@@ -109,56 +112,56 @@ class TestTrial(unittest.TestCase):
         )
 
 
-class TestToolProtocol(unittest.TestCase):
-    def aria(self, carries=None, answers=(), **config):
-        return FakeAssistant(ScriptedModel(answers, carries=carries), **config)
+class TestOfferedTools(unittest.TestCase):
+    def aria(self, calls_tools=None, answers=(), **config):
+        return FakeAssistant(ScriptedModel(answers, calls_tools=calls_tools), **config)
 
     def test_what_decides(self):
-        """The trial counts; unknown is native, and base models write text."""
-        for carries, wanted in ((None, NATIVE), (True, CARRIED), (False, DROPPED)):
-            self.assertEqual(self.aria(carries).limits().protocol, wanted)
-        self.assertIn(self.aria(True, llm_api="completion").limits().protocol, AS_TEXT)
-        offline = self.aria(False)
-        offline.model_name = "offline/extractive"
-        self.assertEqual(offline.limits().protocol, NATIVE)
-        self.assertIn(DROPPED, AS_TEXT)
+        """The trial; before it a model only speaks, and base models always. It is said in words."""
+        for calls_tools, config, wanted, words in (
+            (None, {}, False, "until it has been tried"),
+            (True, {}, True, "words and tool calls"),
+            (False, {}, False, "orders are read"),
+            (True, {"llm_api": "completion"}, False, "orders are read"),
+            (False, {"model_name": "offline/extractive"}, True, "words and tool calls"),
+        ):
+            limits = self.aria(calls_tools, **config).limits()
+            self.assertEqual(limits.calls_tools, wanted)
+            self.assertIn(words, limits.speech)
 
     def asked(self, aria):
         aria.history.append([Message("user", "Hello, Aria!")])
         aria.run_turn(TurnRequest())
         return aria.mind.model.requests[-1]
 
-    def test_a_model_that_is_not_shown_tools_gets_text(self):
-        """Large windows get all tools and rules, small ones the basic tools and short rules."""
-        large = self.asked(self.aria(False, max_context_tokens=50_000))
-        self.assertEqual(large.tools, ())
-        self.assertIn(RULES, large.messages[0]["content"])
-        self.assertIn("- give(", large.messages[0]["content"])
-        aria = self.aria(False, ["Aye."], max_context_tokens=8000)
-        small = self.asked(aria).messages[0]["content"]
-        self.assertIn(SHORT_RULES, small)
-        self.assertIn("TOOL look (", small)
-        self.assertNotIn("TOOL give", small)
-        self.assertTrue(
-            all(tool.basic for tool in aria.tools.offered(False, aria.limits().is_small))
-        )
-        brief = aria.mind.model.requests[-1]
-        self.assertEqual(brief.max_tokens, SMALL_REPLY_TOKENS)
-        self.assertEqual(brief.extra, {"repeat_penalty": SMALL_REPEAT_PENALTY})
-        self.assertGreater(large.max_tokens, SMALL_REPLY_TOKENS)
-        self.assertEqual(large.extra, {})
-        extra = {"repeat_penalty": 1.3, "seed": 4}
-        chosen = self.aria(False, ["Aye."], max_context_tokens=8000, llm_extra=extra)
-        self.assertEqual(self.asked(chosen).extra, extra)
-        native = self.asked(self.aria(None, max_context_tokens=8000))
-        self.assertIn("give", str(native.tools))
-        self.assertIn(RULES, native.messages[0]["content"])
+    def test_what_is_offered(self):
+        """All tools and their rules, or none of both, whatever its window."""
+        for calls_tools in (True, False):
+            for tokens in (50_000, 8_000):
+                asked = self.asked(self.aria(calls_tools, ["Aye."], max_context_tokens=tokens))
+                names = [tool["function"]["name"] for tool in asked.tools]
+                self.assertEqual("give" in names, calls_tools)
+                self.assertEqual(bool(names), calls_tools)
+                self.assertEqual(TOOL_RULES in asked.messages[0]["content"], calls_tools)
+                self.assertEqual(asked.extra, {"temperature": TEMPERATURE})
 
-    def test_a_base_model_calls_a_tool(self):
-        """A line in the text form is run; its result stands in the next prompt."""
-        aria = self.aria(None, ["TOOL look", "A fine room."], llm_api="completion")
+    def test_options_win(self):
+        """What the owner sets is sent as it is set."""
+        extra = {"repeat_penalty": 1.3, "temperature": 0.9}
+        asked = self.asked(self.aria(True, ["Aye."], llm_extra=extra))
+        self.assertEqual(asked.extra, extra)
+
+    def test_a_call_of_a_model_without_tools(self):
+        """A call that it writes all the same is judged like any call, and is not spoken."""
+        answer = '<tool_call>{"name": "look", "arguments": {}}</tool_call>'
+        aria = self.aria(False, [answer, "A fine room."])
+        self.asked(aria)
+        self.assertEqual([text for _, text in aria.game.said], ["A fine room."])
+
+    def test_a_base_model_speaks(self):
+        """Its prompt ends with its own opened line."""
+        aria = self.aria(None, ["A fine room."], llm_api="completion")
         asked = self.asked(aria)
-        self.assertIn('Aria says: "TOOL look"\n(', asked.prompt)
         self.assertTrue(asked.prompt.endswith('\nAria says: "'))
         self.assertEqual([text for _, text in aria.game.said], ["A fine room."])
 
