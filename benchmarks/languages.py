@@ -19,11 +19,12 @@ import sys
 from pathlib import Path
 from statistics import mean
 
+from evennia_ai.llm_interaction.guards import Around, guarded, known_lines, without_loops
+
 from benchmarks.figures import show
 from evennia_ai.language.script import holds, words
 from evennia_ai.language.words import asks
 from evennia_ai.llm_interaction.grounding import grounded_in
-from evennia_ai.llm_interaction.guards import Around, guarded, known_lines, without_loops
 from evennia_ai.llm_interaction.items import Item, items_of, missing
 from evennia_ai.llm_interaction.reply import is_refusal
 from evennia_ai.recall import RecallIndex

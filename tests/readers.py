@@ -22,8 +22,9 @@ from evennia_ai.cards.cleaning import Cleaner
 from evennia_ai.cards.container import parsed
 from evennia_ai.errors import Refusal
 from evennia_ai.game.spoken import spoken
+from evennia_ai.llm_interaction.conversation import read_prompt
 from evennia_ai.llm_interaction.dialects import read
-from evennia_ai.llm_interaction.guards import Around, guarded
+from evennia_ai.llm_interaction.reply import clean_reply, fault, pieces
 from evennia_ai.turns.turn_taking import Line, Person, Talk, answerers
 
 # What reads no foreign text, or does more than read.
@@ -182,7 +183,9 @@ SPECIAL = {
     "a line shown": lambda text: spoken(f'Bob says, "{text}"', ["Bob"], [text]),
     "a line shown plainly": lambda text: spoken(text, ["Bob"], [text[2:]], is_speech=False),
     "a reply with tools": lambda text: read(text, _TOOLS),
-    "a reply guarded": lambda text: guarded(text, Around("Aria")),
+    "a reply heard": lambda text: pieces(clean_reply(text, ["Aria"]), "Aria"),
+    "a reply judged": lambda text: fault(clean_reply(text, ["Aria"]), "", [text], ["Bob"]),
+    "a prompt": lambda text: read_prompt([{"role": "user", "content": text}]),
     "a card's text": lambda text: Cleaner("Aria").clean(text, 8_000),
     "a chat's time": lambda text: _chat(json.dumps({"mes": "Hm.", "send_date": text})),
     "a chat's number": lambda text: _chat(f'{{"mes": "Hm.", "send_date": {text}}}'),

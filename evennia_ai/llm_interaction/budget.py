@@ -127,7 +127,7 @@ class ReplyTrace(Stored):
     completion_tokens: int = 0
     cost: float | None = None  # US dollars of all these calls; None if one of them is unknown
     cached_tokens: int = 0  # prompt tokens of all these calls that the provider read from its cache
-    # Names of the guards that cut the turn's replies (`llm_interaction.guards`).
+    # Why replies of the turn were no answers (`llm_interaction.reply.fault`).
     cuts: tuple[str, ...] = ()
     # Whether the game's moderation replaced or refused something of the turn.
     moderated: bool = False

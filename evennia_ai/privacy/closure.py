@@ -21,7 +21,7 @@ from evennia_ai.history.verification import Evidence
 from evennia_ai.language.script import runs
 from evennia_ai.language.words import mentions, words
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
-from evennia_ai.llm_interaction.reply import speakable
+from evennia_ai.llm_interaction.reply import clean_reply, speakable
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.rag_memory.quarantine import resting_on
 
@@ -167,7 +167,7 @@ def _spoken(messages: Iterable[Message], gone: Collection[str]) -> frozenset[str
     for message in messages:
         if message.role == "assistant":
             for text in (message.content, *_arguments(message)):
-                pieces, _ = speakable(text, [message.speaker_name])
+                pieces, _ = speakable(clean_reply(text, [message.speaker_name]))
                 said[message.id in gone].add(" ".join(words(" ".join(pieces))))
     return frozenset(said[True] - said[False] - {""})
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import evennia_ai
 from evennia_ai.game.people import _telling
 from evennia_ai.language.tables import tables
-from evennia_ai.llm_interaction.guards import _words
 from evennia_ai.llm_interaction.offline.answers import _claims_of
 from evennia_ai.llm_interaction.tokens import _short_tokens, counter_for
 from evennia_ai.mind.mind import find, name_of
@@ -26,14 +25,13 @@ def size(function):
 class TestCaches(unittest.TestCase):
     def test_emptied(self):
         """Those that hold talk; what is made of the package's own tables stays."""
-        _words(SECRET)
         _telling(SECRET)
         counter_for("gpt-4o")(SECRET)
         tables()
         _manners("en")
-        self.assertTrue(size(_words) and size(_telling) and size(_short_tokens))
+        self.assertTrue(size(_telling) and size(_short_tokens))
         clear_caches()
-        talk = (_words, _telling, _claims_of, _short_tokens)
+        talk = (_telling, _claims_of, _short_tokens)
         self.assertEqual([size(each) for each in talk], [0] * len(talk))
         self.assertTrue(size(tables) and size(_manners))
 

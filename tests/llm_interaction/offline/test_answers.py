@@ -19,7 +19,6 @@ from tests.llm_interaction.offline.requests import (
     asking,
     calling,
     hit,
-    moment,
     play,
     reply_to,
     result,
