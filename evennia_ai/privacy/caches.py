@@ -13,5 +13,5 @@ def clear_caches() -> None:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == __name__.partition(".")[0]:
             for value in list(vars(module).values()):
-                if isinstance(value, _lru_cache_wrapper) and value.cache_parameters()["maxsize"]:
+                if type(value) is _lru_cache_wrapper and value.cache_parameters()["maxsize"]:
                     value.cache_clear()

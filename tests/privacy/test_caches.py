@@ -41,7 +41,7 @@ class TestCaches(unittest.TestCase):
         left = [
             each.__qualname__
             for each in gc.get_objects()
-            if isinstance(each, _lru_cache_wrapper)
+            if type(each) is _lru_cache_wrapper
             and str(each.__module__).startswith("evennia_ai.")
             and each.cache_parameters()["maxsize"]
             and size(each)
