@@ -251,12 +251,15 @@ def _without_quotations(text: str, owners: Mapping[str, Sequence[Named]]) -> str
     return text
 
 
-def is_own_wording(text: str, ctx: "ToolContext") -> bool:
-    """Whether the one who asks said these words in this turn: as they are, or each that tells."""
-    said = " ".join(ctx.own_lines())
+def is_own_wording(text: str, ctx: "ToolContext", beside: str = "") -> bool:
+    """Whether the one who asks typed these words in this turn: as they are, or each that tells.
+
+    The words `beside` may stand in the text without being typed.
+    """
+    said = " ".join(ctx.typed_lines())
     if " ".join(text.casefold().split()) in " ".join(said.casefold().split()):
         return True
-    wanted = _stems(text)
+    wanted = _stems(text) - _stems(beside)
     return bool(wanted) and wanted <= _stems(said)
 
 
