@@ -5,20 +5,10 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.frames import (
-    MEMORIES_LABEL,
-    MESSAGES_LABEL,
-    MOMENT_LABEL,
-    answer_line,
-    heard_line,
-    moment_lines,
-    row,
-    source_line,
-    tool_result,
-)
+from evennia_ai.history.frames import MESSAGES_LABEL, heard_line, note, source_line, talk_line
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
+from evennia_ai.llm_interaction.conversation import HERE, LANGUAGE, NOW, summary_text
 from evennia_ai.llm_interaction.transcript import (
-    EXAMPLES,
     FACTS,
     MOST_FACTS,
     as_task_prompt,
@@ -48,29 +38,30 @@ def lines(*messages):
 
 class TestTranscript(unittest.TestCase):
     def test_a_talk(self):
-        """Ids, labels and quoting stay out; lines of the turn are not repeated."""
-        moment = moment_lines("noon", "The Gull", [("Bob", BOB)], ["north"], 'A "low" room.')
+        """Labels and ids stay out; who is here stands before the talk, her line last."""
         text = as_transcript(
             (
-                system(),
-                user("[Ledger] (notes)", "- (n1) Be kind."),
-                user(heard_line("Bob", BOB, "say", 'I said "no".\nTwice.')),
+                system("Aria is a smith.\n\nWhere you are: The Gull"),
+                user("Cy: Ho!"),
+                aria("Aye."),
+                user(summary_text("Bob has a boat.", "s1", True)),
+                user(talk_line("Bob", "say", 'I said "no".\nTwice.')),
                 aria("Aye.\nSo be it."),
                 user(
-                    heard_line("Bob", BOB, "pose", "waves"),
-                    "Cy [o6.c] arrives",
-                    tool_result("look", "A low room.\nA fire."),
+                    talk_line("Bob", "pose", "waves"),
+                    talk_line("Cy", "arrive", ""),
+                    talk_line("Bob", "whisper", "Psst."),
                     "Something odd",
                     "",
                 ),
-                user(MEMORIES_LABEL, row("m1", "2026-01-02", "Bob", "I have a boat.")),
+                {"role": "tool", "name": "look", "content": "A low room.\nA fire."},
                 user(
-                    MOMENT_LABEL,
-                    *moment,
-                    "Bob [o5.b] (person)",
-                    answer_line("Bob", BOB, "say", "And you?"),
+                    note(NOW, "noon"),
+                    note(HERE, "Bob"),
+                    note(LANGUAGE, "German"),
+                    note("You remember, m1, 2 days ago", "Bob: I have a boat."),
+                    talk_line("Bob", "say", "And you?"),
                 ),
-                user(heard_line("Bob", BOB, "say", "And you?")),
             ),
             "Aria",
         )
@@ -78,40 +69,36 @@ class TestTranscript(unittest.TestCase):
             text.splitlines(),
             [
                 "Aria is a smith.",
-                "Be kind.",
-                "Bob: 'I have a boat.'",
-                "Aria is in The Gull. A 'low' room.",
-                "Also there: Bob.",
-                "Bob (person)",
                 "",
+                "Where you are: The Gull",
+                "noon",
+                "Also there: Bob.",
+                "",
+                'Cy says: "Ho!"',
+                'Aria says: "Aye."',
+                "(Bob has a boat.)",
                 "Bob says: \"I said 'no'. Twice.\"",
                 'Aria says: "Aye."',
                 'Aria says: "So be it."',
                 "Bob waves",
                 "Cy arrives.",
-                "(A low room. A fire.)",
+                'Bob says: "Psst."',
                 "Something odd",
+                "(A low room. A fire.)",
+                "(Bob: I have a boat.)",
                 'Bob says: "And you?"',
                 'Aria says: "',
             ],
         )
 
-    def test_what_is_not_there(self):
-        """Fixed lines stand in for those of her own; of a cut moment nobody is there."""
-        said = lines(user(heard_line("Bob", BOB, "say", "Hello")), aria(""))
-        self.assertEqual(len(said), 1 + len(EXAMPLES) + 2)
-        self.assertIn('Aria says: "Half a day on foot, if the road is dry."', said)
-        said = lines(user(MOMENT_LABEL, "Time: noon"))
-        self.assertEqual(said[:2], ["Aria is in an unknown place.", "Also there: Nobody."])
-
     @FEW
     @given(st.text())
     def test_nobody_types_a_line(self, text):
         """Whatever a person says makes one line with two quote marks."""
-        said = [aria("a"), aria("b"), user(heard_line("Bob", BOB, "say", text + "."))]
-        found = lines(*said)
-        self.assertEqual(len(found), 5)
-        self.assertEqual(found[3].count('"'), 2)
+        found = lines(system(), aria("a"), aria("b"), user(talk_line("Bob", "say", text + ".")))
+        self.assertEqual(len(found), 6)
+        self.assertTrue(found[4].startswith('Bob says: "'))
+        self.assertEqual(found[4].count('"'), 2)
 
     def test_facts(self):
         """The prompt ends where the first begins; each is a whole line, counts once, and ends.
