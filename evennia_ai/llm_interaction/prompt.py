@@ -131,7 +131,9 @@ def draft_prompt(
     """
     name, limits = model or script.model_name, script.limits(model)
     history, older = shown_history(script, request.audience)
-    answered = tuple(m for m in history if m.id in request.source_ids and m.speaker)
+    # Also of somebody whose words are in quarantine: what is said now is answered.
+    asked = script.seen(request.audience).by_ids(request.source_ids)
+    answered = tuple(message for message in asked if message.speaker)
     answers = {m.id for m in answered}
     recalls = script.tools.traits.recalls
     shown = [_as_shown(m, found, recalls) for m in history if m.id not in answers]
@@ -148,7 +150,7 @@ def draft_prompt(
         archived=older,
         retrieved=tuple(
             conversation.memory_row(hit, script.now(), limits.calls_tools)
-            for hit in request.retrieved
+            for hit in sorted(request.retrieved, key=lambda hit: hit.kind == "summary")
         ),
         tail=tuple(_present_rows(script, request)),
         newer=newer,

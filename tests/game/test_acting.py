@@ -258,12 +258,12 @@ class TestActing(AssistantTest):
         self.assertIn("You pick up a sword", game.get("sword", asker))
 
     def test_the_prompt_names_what_it_carries(self):
-        """What it carries stands in the tail of the prompt."""
+        """What it carries stands in the system text."""
         self.thing("lamp").location = self.aria
         self.say("Aria, hello")
         self.tick()
-        tail = self.model.requests[-1].messages[-1]["content"]
-        self.assertIn("\nCarried by you: a lamp\n", tail)
+        system = self.model.requests[-1].messages[0]["content"]
+        self.assertIn("\nWhat you carry: a lamp", system)
 
     def test_drops(self):
         """What it carries is put down before everybody's eyes, for those who may have it."""

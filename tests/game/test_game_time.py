@@ -20,9 +20,9 @@ class TestGameTime(AssistantTest):
         self.script.now = lambda: NOW
 
     def said(self):
-        """The line of the present moment."""
+        """The note of what time it is."""
         tail = str(build_llm_messages(self.script, self.aria)[-1]["content"])
-        return next(line for line in tail.splitlines() if line.startswith("Time: "))
+        return next(line for line in tail.splitlines() if line.startswith("(Now: "))
 
     def in_game(self, at):
         """Let it be this game time, in seconds."""
@@ -30,16 +30,16 @@ class TestGameTime(AssistantTest):
 
     def test_the_servers_time_zone(self):
         """Without a calendar of the game it is the time where the server says it is."""
-        evening = "Time: about a quarter past nine in the evening, Sunday 22 November 2026"
+        evening = "(Now: about a quarter past nine in the evening, Sunday 22 November 2026)"
         self.assertEqual(self.said(), evening)
         with override_settings(TIME_ZONE="Asia/Tokyo"):
-            morning = "Time: about a quarter past six in the morning, Monday 23 November 2026"
+            morning = "(Now: about a quarter past six in the morning, Monday 23 November 2026)"
             self.assertEqual(self.said(), morning)
 
     def test_an_epoch_or_a_factor(self):
         """With an epoch of its own, or another factor, it is the game's time."""
         self.in_game(LONG_AGO.replace(tzinfo=get_default_timezone()).timestamp())
-        told = "Time: about noon, Tuesday 6 May 1203"
+        told = "(Now: about noon, Tuesday 6 May 1203)"
         self.assertNotEqual(self.said(), told)
         for own in ({"TIME_GAME_EPOCH": 0}, {"TIME_FACTOR": 1}):
             with override_settings(**own):
@@ -49,4 +49,4 @@ class TestGameTime(AssistantTest):
     def test_units_of_the_game(self):
         """With units of its own they are named."""
         self.in_game(1203 * 50_000 + 7 * 5000 + 999)
-        self.assertEqual(self.said(), "Time: tide 1, moon 7, year 1203")
+        self.assertEqual(self.said(), "(Now: tide 1, moon 7, year 1203)")

@@ -519,7 +519,7 @@ class TestNoHook(HearingTest):
         self.say("Aria, what was that?")
         self.tick()
         prompt = str(self.model.requests[-1].messages)
-        self.assertIn("[Notice] A bell tolls.", prompt)
+        self.assertIn("(You notice: A bell tolls.)", prompt)
         self.assertNotIn("Char wins", prompt)
 
     @override_settings(EVENNIA_AI_CHANNELS=["Town", "Watch"])

@@ -4,9 +4,9 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.frames import LEDGER_LABEL
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.stored import Unreadable
+from evennia_ai.llm_interaction.conversation import LEDGER
 from evennia_ai.llm_interaction.regions import HEADINGS, Caps, Regions, fit_prompt, note_line
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
@@ -136,7 +136,7 @@ class TestShown(unittest.TestCase):
         entries = ledger.in_prompt_order([note("I like jazz"), note("Never sing", 2)])
         block = ledger_block(entries, 900).splitlines()
         row = '- (l2) 1970-01-01 Alice [o1]: "Never sing"'
-        self.assertEqual(block[:4], [LEDGER_LABEL, "Rules:", row, "Preferences:"])
+        self.assertEqual(block[:4], [f"{LEDGER}:", "Rules:", row, "Preferences:"])
 
 
 class TestNote(unittest.TestCase):

@@ -76,10 +76,10 @@ class TestQuarantine(CommandLineTest):
         other = next(m for m in self.script.history.messages() if "miller" in m.content)
         self.typed("aimemory/quarantine Aria = Char2")
         for each in (*ids, other.id):
-            self.model.answers = [call("expand_memory", id=each), ""]
+            self.model.answers = [call("expand_memory", id=each)]
             self.say("Aria, open it")
             self.tick()
-        results = [m.content for m in self.script.history.messages() if m.role == "tool"]
+        results = [m.content for m in self.script.history.messages() if m.name == "expand_memory"]
         self.assertEqual(len(results), len(ids) + 1)
         self.assertNotIn(WORD, str(results))
         self.assertIn("Bakes bread", str(results))
