@@ -137,7 +137,7 @@ class TestFromDict(unittest.TestCase):
 
 class TestRendered(unittest.TestCase):
     def test_speech(self):
-        """What people said is a line of talk, also of somebody unknown; without words it is none."""
+        """What people said are lines of talk, also of somebody unknown; without words, none."""
         al = Speaker("Al", "o1")
         for message, line in (
             (heard("hi", speaker=al, channel="whisper"), "Al (whispers to you): hi"),

@@ -8,19 +8,19 @@ from django.test import override_settings
 from evennia import create_object
 
 from evennia_ai.errors import BoundError, ModelError
-from evennia_ai.game.hearing import noticed_event
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.llm_interaction.budget import ReplyTrace
-from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
-from evennia_ai.llm_interaction.values import OFFLINE_MODEL, READ_AHEAD, ModelReply, TurnRequest
+from evennia_ai.llm_interaction.conversation import newest_turn, read_prompt
+from evennia_ai.llm_interaction.reply import ECHO, SPEAKS_FOR_OTHERS
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.privacy.requests import enqueue
 from evennia_ai.testing import call
 from evennia_ai.turns.runtime import QUEUE_LIMIT, Runtime
 from evennia_ai.turns.tools.base import MOST_ACTS, NOTES_PER_HOUR
-from tests.asked import model_down
+from tests.asked import model_down, offline
 from tests.base import CHARACTER, PLAYED, AssistantTest
 from tests.waiting import pump_until, wait_for
 
@@ -85,9 +85,9 @@ class TestForWhom(TurnTest):
         self.talk("Aria, a bed!", "To Alice.", "To Bob.", speaker=self.bob)
         self.assertEqual(self.spoken(), ["To Alice.", "To Bob."])
         for request, who, other in ((0, "Alice", "Bob"), (1, "Bob", "Alice")):
-            tail = self.asked(request)[-1]["content"]
-            self.assertIn(f"Answer now: {who} [", tail)
-            self.assertNotIn(f"Answer now: {other} [", tail)
+            answered = newest_turn(read_prompt(self.asked(request)).turns)
+            self.assertEqual([line.who for line in answered], [who])
+            self.assertIn(f"{other}: Aria, a", str(self.asked(1)))
 
     def test_a_whisper_to_two(self):
         """The same words whispered to one after the other are for each of them."""
@@ -154,7 +154,7 @@ class TestGoneOn(TurnTest):
             self.tick()
             self.assertEqual(len(self.model.requests), turns)
             self.assertEqual(self.script.runtime.pending(), [])
-        self.assertEqual(len(self.contents()), 2)
+        self.assertEqual([role for role, _ in self.contents()].count("user"), 2)
 
     def test_nobody_is_left_to_hear_it(self):
         """Who asked has left, is gone from the game or forgotten, or Aria was moved."""
@@ -204,18 +204,23 @@ class TestGoneOn(TurnTest):
         self.assertEqual(self.spoken(), ["There.", "Here."])
 
     def test_by_name(self):
-        """Where others stand around, a late answer names whom it is for, once."""
-        for answer in ("By the river.", "Alice, by the river."):
-            lines = self.answer_late(lambda: None, answer)
-            self.assertEqual(str(lines[-1]).count("Alice"), 1)
+        """An answer says whom it is for where somebody else has spoken meanwhile, else not."""
+        for meanwhile, shown in (
+            (lambda: None, "Aria says,"),
+            (lambda: self.say("Where is it?", self.alice), "Aria says,"),
+            (lambda: self.say("A fine day.", self.bob), "Aria says to Alice,"),
+        ):
+            lines = self.answer_late(meanwhile, "By the river.", wait_s=2)
+            self.assertEqual(lines[-1], f'{shown} "By the river."')
 
 
 class TestBounds(TurnTest):
     """How much one line can make her do."""
 
     def use(self, *calls, text="Aria, go on"):
-        self.talk(text, *calls, "")
-        return [m.content for m in self.script.history.messages() if m.role == "tool"]
+        self.talk(text, *calls)
+        messages = self.script.history.messages()
+        return [m.content for m in messages if m.role == "tool" and m.name != "noop"]
 
     def test_lines_of_a_turn(self):
         """Two, however many the model makes of one line."""
@@ -244,11 +249,12 @@ class TestBounds(TurnTest):
 
     def test_repeated_lines(self):
         """A long line said again is not said, nor stored; a short one may be."""
-        for answer in (LONG, LONG, "Aye.", "Aye."):
-            self.talk("Aria, go on", answer)
-        self.assertEqual(self.spoken(), [LONG, "Aye.", "Aye."])
+        self.talk("Aria, go on", LONG)
+        self.assertIn(ECHO, self.use(call("say", text=LONG))[-1])
+        for answers in ((LONG, "So it does."), ("Aye.",), ("Aye.",)):
+            self.talk("Aria, go on", *answers)
+        self.assertEqual([*filter(None, self.spoken())], [LONG, "So it does.", "Aye.", "Aye."])
         self.assertEqual(len(self.shown("Alice", "ferry")), 1)
-        self.assertIn("just said", self.use(call("say", text=LONG))[-1])
 
     def test_notes_of_an_hour(self):
         """What one player says causes so many notes an hour; another's cause their own."""
@@ -346,8 +352,8 @@ class TestModelDown(TurnTest):
         """Nobody is left without words by a model that dies, only notes, or says nothing sound."""
         search = call("search_memory", query="ferry")
         notes = [call("add_journal_entry", content=f"Alice said {word}.") for word in "abc"]
-        slow = ModelReply(content="noop aloud", model="scripted/model", seconds=30.0)
-        frame = 'Bob [o9.x] says: "A key, please."'
+        slow = ModelReply(content="(Here: nobody)", model="scripted/model", seconds=30.0)
+        frame = "Bob: A key, please."
         for said, *answers in (
             (OFFLINE, slow, OFFLINE),
             (OFFLINE, search, model_down(), OFFLINE),
@@ -356,110 +362,48 @@ class TestModelDown(TurnTest):
             # Three replies of notes alone are too many.
             (OFFLINE, *notes, OFFLINE),
             ("My words.", *notes[:2], "My words."),
-            # What is not sound is asked for once more, if there is time.
+            # What is no answer is asked for once more, if there is time.
             ("Here I am.", frame, "Here I am."),
-            (OFFLINE, frame, f"noop {frame}", OFFLINE),
+            (OFFLINE, frame, f"Aye.\n{frame}", OFFLINE),
             ("So I said.", call("say", text=frame), "So I said."),
         ):
             self.assert_said(said, *answers)
         self.assertNotIn("A key", str(self.spoken()))
 
     def test_asked_once_more(self):
-        """The second request has the rules and the newest lines, and another temperature."""
+        """The second request is the first with the fault named in front of the line to answer."""
         self.fill(12)
-        self.talk("Aria, are you there?", "noop aloud", "Here I am.")
+        self.talk("Aria, are you there?", "Bob: I am!", "Here I am.")
         first, again = self.model.requests[-2:]
-        self.assertEqual(again.messages[0], first.messages[0])
-        self.assertEqual(again.messages[-1], first.messages[-1])
-        self.assertLess(len(again.messages), len(first.messages) / 2)
-        self.assertNotEqual(again.extra["temperature"], first.extra.get("temperature"))
+        self.assertEqual(again.messages[:-1], first.messages[:-1])
+        *_, line = rows = first.messages[-1]["content"].split("\n")
+        fault = f"(Once more: {SPEAKS_FOR_OTHERS})"
+        self.assertEqual(again.messages[-1]["content"].split("\n"), [*rows[:-1], fault, line])
+        self.assertEqual((again.tools, again.extra), (first.tools, first.extra))
 
     def test_an_empty_reply(self):
-        """A small model that writes nothing is asked once more; a large one chose to be silent."""
-        self.model.carries = False
-        self.configure(max_context_tokens=8000)
+        """A model that writes nothing is asked once more; it may choose to be silent by `noop`."""
         self.assert_said("Here I am.", "", "Here I am.")
-        recited = f"I am {self.aria.key} and speak to {self.alice.key}."
-        self.assert_said("As well as ever.", recited, "As well as ever.")
-        fish, beans = 'You told me: "I don\'t eat fish."', "Then I have beans."
-        self.assert_said(beans, fish, beans, text="Aria, I don't eat fish.")
-        for nothing in ("TOOL noop.", "TOOL trace_memories.", 'TOOL dance: a "jig"'):
-            text = f"Aria, did you hear of {nothing[5:]}"
-            self.assert_said(OFFLINE, nothing, nothing, OFFLINE, text=text)
-        self.assert_said("That is all.", "TOOL say: Here I am again.", "That is all.")
+        self.assert_said(OFFLINE, "...", "", OFFLINE, text="Aria, and now?")
         spoken = self.spoken()
-        self.model.carries = None
-        self.talk("Aria, are you still there?", "", "Too late.")
-        self.assertEqual(self.spoken(), spoken)
+        self.talk("Aria, are you still there?", call("noop"), "Too late.")
+        self.assertEqual(self.spoken(), [*spoken, ""])
 
-    def test_a_model_of_few_parameters_only_speaks(self):
-        """It gets no tools when it speaks; the offline model that answers instead has them."""
-        self.configure(llm_model="scripted/tiny-0.5b")
-        noted = call("add_journal_entry", content="Alice said hello.")
-        self.talk("Aria, hello.", "", noted, OFFLINE)
-        self.assertEqual(self.aria.journal.recent(1), ())
-        asked = [(request.model, bool(request.tools)) for request in self.model.requests]
-        self.assertEqual(asked[0], ("scripted/tiny-0.5b", False))
-        self.assertEqual(asked[-1], (OFFLINE_MODEL, True))
-        prompt = draft_prompt(self.script, self.aria, TurnRequest())
-        self.assertEqual((bool(prompt.tools), prompt.budget.regions["Tools"]), (True, 0))
-        ahead = model_request(self.script, self.aria, prompt, READ_AHEAD)
-        self.assertEqual(ahead.tools, ())
-
-    def test_what_is_no_line_of_a_small_model(self):
-        """A bracket left of a call, and what it heard of the room."""
-        self.configure(llm_model="scripted/tiny-0.5b")
-        bell = "A bell tolls over the square."
-        for reply in ("{", '["', bell):
-            self.script.notice(bell)
-            self.assert_said(OFFLINE, reply, reply, OFFLINE, text="Aria, good evening!")
-            self.talk("Aria, do you hear me?", "Aye.")
-        self.script.hear(noticed_event(self.aria, "Bob has entered the game.", self.bob, PUBLIC))
-        own = "Aria has entered the game."
-        self.assert_said(OFFLINE, own, own, OFFLINE, text="Aria, who is this?")
-
-    def test_what_a_model_of_few_parameters_must_not_miss(self):
-        """Where what was told surely answers, a reply without a word of it is not said."""
-        self.configure(llm_model="scripted/tiny-0.5b")
-        for question, answer, is_said in (
-            ("where do I come from?", "The Gilded Lantern is in Oregon.", False),
-            ("where do I come from?", "From Oxmoor, you said.", True),
-            ("wo ist die Mühle?", "Am Bach.", True),
-        ):
-            self.talk("Aria, I come from Oxmoor.", "Aye.", answer, OFFLINE)
-            self.talk(f"Aria, {question}")
-            self.assertEqual(self.spoken()[-1], answer if is_said else OFFLINE)
-
-    def test_what_a_small_model_is_given_again(self):
-        """Who speaks to whom, and what of the talk far above is asked for."""
-        self.configure(max_context_tokens=8000)
-        speaking = f"You are {self.aria.key} and speak to {self.alice.key}."
-        for carries in (False, None):
-            is_small = carries is False
-            self.model.carries = carries
-            self.talk("Aria, my boat is called Heron.")
-            for thing in ("rain", "barley", "the fair", "two geese"):
-                self.talk(f"Aria, did you see {thing}?", f"Yes, {thing} there was.")
-            self.talk("Aria, what is my boat called?")
-            sent = [message["content"] or "" for message in self.asked()]
-            described = [n for n, text in enumerate(sent) if "Description" in text]
-            self.assertEqual(described, [0 if is_small else len(sent) - 1])
-            for words in (speaking, "boat is called Heron"):
-                self.assertEqual(words in "\n".join(sent[-3:]), is_small)
-        self.model.carries = False
-        self.talk("Aria, wie heißt mein Boot?")
-        last = self.asked()[-1]["content"]
-        self.assertTrue(last.endswith("Answer in German."), last)
-
-    def test_what_guards_did(self):
-        """Only the sound beginning is stored; the audit log and the trace name the guards."""
-        self.talk("Aria, where is the ferry?", "The ferry is late. noop")
+    def test_faults(self):
+        """The audit log and the trace of what is said in the end name why a reply was none."""
+        self.talk("Aria, where is the ferry?", "Bob: It is late.", "It is late, Alice.")
         reply = self.script.history.messages()[-1]
-        self.assertEqual(reply.content, "The ferry is late.")
-        self.assertEqual(ReplyTrace.of(reply).cuts, ("writes calls as text",))
-        self.script.audit.assert_any_call(
-            "guard", model="scripted/model", cut=("writes calls as text",), lost=False
-        )
+        self.assertEqual(reply.content, "It is late, Alice.")
+        self.assertEqual(ReplyTrace.of(reply).cuts, (SPEAKS_FOR_OTHERS,))
+        self.script.audit.assert_any_call("fault", model="scripted/model", why=SPEAKS_FOR_OTHERS)
+        self.assertNotIn("Bob: It is late.", str(self.contents()))
+
+    def test_no_answer_at_all(self):
+        """Without the offline model who waits sees the sign, once; nothing of it is said."""
+        self.configure(llm_offline_fallback=False)
+        self.talk("Aria, one?", "Bob: No.", "Bob: No!")
+        self.assertEqual(len(self.shown("Alice", "shakes their head")), 1)
+        self.assertEqual(self.spoken(), [])
 
     def test_without_the_offline_model(self):
         """Each who waits sees the sign; the question is answered later, if they are still here."""
@@ -502,6 +446,62 @@ class TestModelDown(TurnTest):
         self.script.game.show("thinks hard.", f"private:{stable_id(self.alice)}", "whisper", None)
         self.assertEqual(len(self.shown("Alice", "Aria thinks hard.")), 1)
         self.assertEqual(self.shown("Bob", "thinks hard"), [])
+
+
+class TestWithoutTools(TurnTest):
+    """A model that is offered no tools: what it is asked to do is read from the asker's line."""
+
+    def setUp(self):
+        super().setUp()
+        self.model.calls_tools = False
+        self.model.default = lambda request: (
+            offline(request) if request.model == OFFLINE_MODEL else "So be it, friend."
+        )
+
+    def test_an_order(self):
+        """It is done before the model speaks, which is told what came of it."""
+        lamp = create_object(key="lamp", location=self.aria)
+        lamp.locks.add("get:all();give:all()")
+        self.talk("Aria, give me the lamp.")
+        self.assertEqual(lamp.location, self.alice)
+        self.assertEqual(self.models(), [OFFLINE_MODEL, "scripted/model"])
+        spoken = self.model.requests[-1]
+        self.assertEqual(spoken.tools, ())
+        rows = spoken.messages[-1]["content"].split("\n")
+        [done] = [row for row in rows if row.startswith("(You have just done: ")]
+        self.assertIn("lamp", done)
+        self.assertEqual(rows[-1], "Alice: Aria, give me the lamp.")
+        self.assertTrue(self.shown("Bob", "So be it, friend."))
+
+    def test_small_talk(self):
+        """It does nothing; what the model says does nothing, either."""
+        lamp = create_object(key="lamp", location=self.aria)
+        lamp.locks.add("get:all();give:all()")
+        self.model.default = lambda request: (
+            offline(request) if request.model == OFFLINE_MODEL else "I give the lamp to Alice."
+        )
+        self.talk("Aria, what a fine lamp that is!")
+        self.assertEqual(lamp.location, self.aria)
+        self.assertNotIn("You have just done", str(self.asked()))
+
+    def test_no_calls_are_shown(self):
+        """Nor what tools gave: what was said by a tool is said."""
+        self.model.calls_tools = True
+        self.talk("Aria, look!", [*call("say", text="I look."), *call("look")], "A fine room.")
+        self.model.calls_tools = False
+        self.talk("Aria, and now?")
+        self.assertFalse([m for m in self.asked() if m["role"] == "tool" or m.get("tool_calls")])
+        self.assertIn("I look.\nA fine room.", [m["content"] for m in self.asked()])
+
+    def test_the_language(self):
+        """One that is not English is named in front of the line."""
+        for line, is_named in (
+            ("Aria, wie heißt mein Boot?", True),
+            ("Aria, and the mill?", False),
+        ):
+            self.script.runtime.language = ""
+            self.talk(line)
+            self.assertEqual("(Answer in: German)" in self.asked()[-1]["content"], is_named)
 
 
 class TestEnds(TurnTest):
@@ -620,7 +620,10 @@ class TestPrompt(TurnTest):
         )
         roles = [message["role"] for message in self.asked()]
         self.assertEqual(roles[-3:], ["user", "assistant", "tool"])
-        self.assertIn("[Present moment]", self.asked()[-3]["content"])
+        self.assertIn("(Now: ", self.asked()[-3]["content"])
+        self.assertTrue(
+            self.asked()[-3]["content"].endswith("Alice: Aria, when does the ferry leave?")
+        )
         whole = json.loads(self.asked()[-1]["content"])["results"]
         (stored,) = [m for m in self.script.history.messages() if m.role == "tool"]
         self.assertEqual(
