@@ -257,6 +257,8 @@ class LoopbackServer:
                 if ORDER in asked and not self.drops_tools:
                     return calls(call("give", {"thing": "lamp", "to": GUEST}))
                 return text("A fine morning to you, friend.")
+            if record.body.get("max_tokens") == 1:
+                return text("")
             self.requests.append(record)
             self._lock.notify_all()
             if self._script:

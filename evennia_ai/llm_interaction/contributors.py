@@ -28,7 +28,7 @@ _ADVICE = {
     "System": "shorten `persona`",
     "Tools": "switch off what it does not need: `tool_levels`",
     "Ledger": "withdraw notes (`aimemory/reject`), or lower `ledger_max_tokens`",
-    "Examples": "fixed: they show how it talks",
+    "Examples": "shorten `examples`",
     "Summaries": "compact: older summaries are merged",
     "History": "compact; its words stay in the archive",
     "Retrieved": "lower `memory_inject_tokens`",

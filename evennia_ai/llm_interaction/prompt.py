@@ -361,8 +361,8 @@ def _present_rows(script: Assistant, request: TurnRequest) -> list[str]:
         rows.append(
             note(
                 conversation.NOBODY,
-                f"{request.reason} Say or do one short thing of your own in the language of the "
-                "talk, or nothing.",
+                f"{request.reason.rstrip('.')}. Say or do one short thing of your own in the "
+                "language of the talk, or nothing.",
             )
         )
     return rows

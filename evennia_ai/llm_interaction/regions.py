@@ -38,6 +38,8 @@ _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
 # Room that the tools leave to everything else: the last of those that leave less are not offered.
 _LEAST_BESIDE_TOOLS = 100
 _LEAST_TAIL = 60
+# So many joined lines are counted as messages of their own.
+_UNCOUNTED = 3
 # Tokens around the text of a summary; and the most of the lines to answer, as a share of the room.
 SUMMARY_FRAME_TOKENS, ANSWERED_SHARE = 16, 0.5
 # The window of the history moves in steps of this share of the limit, so that the beginning of a
@@ -232,10 +234,13 @@ def fit_prompt(
         notes.append(f"{missing} of {len(regions.tools)} tools do not fit and are not offered")
     tools = tools_cost(offered, count)
     count = functools.cache(count)
-    room = limit - tools - caps.reserve
+    # Examples are several messages; a message's frame costs more than what joins two lines.
+    turns = 2 * len(regions.examples)
+    frames = max(0, turns - 1) * (OVERHEAD_TOKENS - 1)
+    room = limit - tools - caps.reserve - frames
     answered = _answered(regions.answered, int(room * ANSWERED_SHARE), count)
     said = mended([m for m in regions.history if not m.is_summary])
-    raw = [m if m.tokens else m.counted(count) for m in said]
+    raw = _with_gaps([m if m.tokens else m.counted(count) for m in said], count)
     # What the turn itself brought is needed: up to a quarter of the room is its own.
     least = total_tokens(answered)
     least += min(max(0, room // 4), total_tokens(raw[newest_turn(raw) :]))
@@ -268,7 +273,13 @@ def fit_prompt(
     kept = (m for m in messages if m["content"] or m.get("tool_calls") or m["role"] == "tool")
     shown = alternating(kept)
     sizes |= {"Tools": tools, "Reserve": caps.reserve}
-    sizes["History"] = total_tokens(history) + total_tokens(answered)
+    units = sum(map(bool, texts)) + len(history) + len(answered)
+    if parts["Examples"]:
+        sizes["Examples"] += frames
+        units += turns - 1
+    # A few stay: what begins a reply is counted nowhere, and too small a count shrinks the window.
+    saved = max(0, units - len(shown) - _UNCOUNTED) * (OVERHEAD_TOKENS - 1)
+    sizes["History"] = max(0, total_tokens(history) + total_tokens(answered) - saved)
     gone = tuple(message.id for message in left_out if message.id)
     facts = {"left_out": len(gone), "left_until": gone[-1] if gone else ""}
     budget = TokenBudget.of(sizes, limit, notes=(*cuts, *notes), **facts)
@@ -392,17 +403,31 @@ def _short_call(call: dict[str, Any], chars: int) -> dict[str, Any]:
 
 
 def told(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages as a prompt shows them; a long quiet time between two is a line of its own."""
+    """Messages as a prompt shows them; a long quiet time before one is a line of its own."""
     shown: list[dict[str, Any]] = []
-    before = 0.0
-    for message in messages:
-        item, at = rendered(message), _seconds(message.created_at)
-        gap = gap_row(at - before) if before and at else ""
-        before = at or before
-        if gap and item["role"] == "user" and item["content"]:
-            item = {**item, "content": f"{gap}\n{item['content']}"}
-        shown.append(item)
+    for message, gap in zip(messages, _gaps(messages), strict=True):
+        item = rendered(message)
+        shown.append({**item, "content": f"{gap}\n{item['content']}"} if gap else item)
     return shown
+
+
+def _gaps(messages: Sequence[Message]) -> list[str]:
+    """What is told of the quiet time before each message; empty for most."""
+    rows, before = list[str](), 0.0
+    for message in messages:
+        at = _seconds(message.created_at)
+        is_long = before and at and message.role in ("user", "system") and message.content
+        rows.append(gap_row(at - before) if is_long else "")
+        before = at or before
+    return rows
+
+
+def _with_gaps(messages: Sequence[Message], count: Counter) -> list[Message]:
+    """Messages whose tokens count what is told of the quiet time before them, too."""
+    return [
+        replace(message, tokens=message.tokens + count(gap) + 1) if gap else message
+        for message, gap in zip(messages, _gaps(messages), strict=True)
+    ]
 
 
 def _seconds(at: str) -> float:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.frames import flat, note
 from evennia_ai.history.messages import (
+    OVERHEAD_TOKENS,
     Message,
     Speaker,
     message_tokens,
@@ -252,6 +253,31 @@ class TestFitPromptAlways(unittest.TestCase):
         self.assertNotIn("system", [m["role"] for m in prompt.messages[1:]])
         shown = [Message.from_dict({**m, "content": m["content"] or ""}) for m in prompt.messages]
         self.assertEqual(faults(shown), [])
+
+    @FEW
+    @given(prompts())
+    def test_what_is_shown_is_counted(self, made):
+        """The regions hold at least what is shown, told quiet times and frames included."""
+        prompt, _, count = made
+        shown = [Message.from_dict({**m, "content": m["content"] or ""}) for m in prompt.messages]
+        if count is len:  # the only counter by which a text is as long as its parts
+            texts = sum(count(message.content) for message in shown)
+            calls_of = (json.dumps(m.tool_calls, ensure_ascii=False) for m in shown if m.tool_calls)
+            texts += sum(map(count, calls_of)) + OVERHEAD_TOKENS * len(shown)
+            sizes = prompt.budget.regions
+            logged = prompt.budget.total - sizes["Reserve"] - sizes["Tools"]
+            self.assertGreaterEqual(logged, texts)
+
+    def test_quiet_times_are_counted(self):
+        """A talk with days between its lines lies within the limit, too."""
+        days = (f"2026-01-{day:02}T10:00:00+00:00" for day in range(1, 29))
+        talk = [heard("hi", created_at=at) for at in days]
+        for limit in range(100, 400, 20):
+            prompt = prompt_of(talk, limit)
+            self.assertTrue(prompt.fits)
+            shown = sum(words(m["content"]) + OVERHEAD_TOKENS for m in prompt.messages)
+            self.assertLessEqual(shown + prompt.budget.regions["Reserve"], limit)
+        self.assertEqual(shown_text(prompt_of(talk, 4000)).count("(Time passes: 1 day)"), 27)
 
     @FEW
     @given(histories(), st.integers(900, 20_000))

@@ -152,7 +152,7 @@ class TestErrands(MemoryWorldTest):
     def test_offered(self):
         """The tool is, to who may leave words; an ordinary turn costs little without it."""
         self.script.game.obeys = lambda asker: False
-        self.script.game.things = lambda asker=None: ()
+        self.script.game.things = lambda asker=None: {}
         for said, is_offered in (
             ("Good evening, Aria. What do I owe Bob?", False),
             ("Aria, remind me.", True),

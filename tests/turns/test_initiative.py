@@ -51,7 +51,7 @@ class TestRules(MemoryWorldTest):
 
     def test_speaks(self):
         """A fresh reason stands in the prompt, the line in the history, the call in its purpose."""
-        for age_s, reason in ((0, 'Reason for this turn: "the bell tolls".'), (301, "quiet here")):
+        for age_s, reason in ((0, "(Nobody spoke to you: the bell tolls."), (301, "quiet here")):
             self.cued()
             self.assertEqual(self.tick(age_s), "unasked")
             request = self.world.model.requests[-1]

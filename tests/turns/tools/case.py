@@ -2,6 +2,7 @@
 
 import json
 
+from evennia_ai.testing import call
 from evennia_ai.turns.tools import Tool
 from evennia_ai.turns.tools.parameters import Text
 from tests.base import AssistantTest
@@ -50,12 +51,14 @@ class AskedTest(AssistantTest):
         self.char2.sessions.add(self.session)  # so that a player speaks, not a scripted character
 
     def results(self):
-        """Results of all calls that were made."""
-        return [m.content for m in self.script.history.messages() if m.role == "tool"]
+        """Results of all calls that were made, but for those of silence."""
+        messages = self.script.history.messages()
+        return [m.content for m in messages if m.role == "tool" and m.name != "noop"]
 
-    def ask(self, *calls, asker=None, last=""):
+    def ask(self, *calls, asker=None, last=None):
         """A player names what the model's calls name; returns the calls' results."""
         before = len(self.results())
         speaker = asker or self.char2
-        self.talk(f"Aria, do it: {named_by(calls)}", *calls, last, speaker=speaker)
+        answers = [*calls, last or call("noop")]
+        self.talk(f"Aria, do it: {named_by(calls)}", *answers, speaker=speaker)
         return self.results()[before:]

@@ -151,11 +151,12 @@ class TestAlone(unittest.TestCase):
 
     def results(self, *calls, asker=None, **config):
         """What comes of calls in a turn for somebody whom she does not obey, or for nobody."""
-        aria = FakeAssistant(ScriptedModel([*calls, ""]), **config)
+        aria = FakeAssistant(ScriptedModel([*calls, call("noop")]), **config)
         aria.game.obeys = lambda asker: False
         wait_for(aria.run_turn(TurnRequest(asker=asker)))
         self.assertEqual(aria.game.said, [])
-        return [m.content for m in aria.history.messages() if m.role == "tool"]
+        messages = aria.history.messages()
+        return [m.content for m in messages if m.role == "tool" and m.name != "noop"]
 
     def test_no_act(self):
         """In a turn that nobody asked for it acts neither with a post nor without one."""

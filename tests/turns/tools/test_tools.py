@@ -34,7 +34,7 @@ class TestBuiltinTools(AskedTest):
 
     def use(self, *calls):
         """Let the model make these calls; returns the results it got."""
-        self.talk("Aria, go out", *calls, "")
+        self.talk("Aria, go out", *calls, call("noop"))
         return self.results()
 
     def test_a_hit_is_shown_once_a_turn(self):
