@@ -64,7 +64,7 @@ class TestNames(unittest.TestCase):
             (None, 0),
             ([], 0),
             ([{"role": "user", "tokens": 7}], 7),
-            (two, 10),
+            (two, 12),
             ([Message("user", None)], 4),
         ):
             self.assertEqual(llm_interaction.count_conversation_tokens(messages), tokens)

@@ -343,7 +343,10 @@ class Caller:
             made = getattr(message, "tool_calls", None) or ()
             if not made and (older := getattr(message, "function_call", None)):
                 made = [SimpleNamespace(function=older)]
-            answer = Read(text := "" if raw is None else storable(str(raw)))
+            text = "" if raw is None else storable(str(raw)).strip()
+            for stop in request.stop:  # some servers know no stops
+                text = text.partition(stop)[0]
+            answer = Read(text)
             if not where.is_offline:
                 answer = read(text, request.called, request.reported)
             return ModelReply(

@@ -37,7 +37,6 @@ WORK = frozenset(
         "llm_interaction.items.source_items",
         "llm_interaction.budget.packed",
         "llm_interaction.grounding.grounded_in",
-        "llm_interaction.offline.brain.misses",
         "llm_interaction.summary.finished",
         "llm_interaction.tokens.count_tokens",
         "privacy.caches.clear_caches",

@@ -204,11 +204,12 @@ class TestGreeting(AssistantTest):
         self.assertTrue(greet(self.script, bob))
 
     def test_examples(self):
-        """They stand in the prompt of large models, and none of them is said."""
+        """They stand in the prompt as exchanges."""
         line = "The soup is hot and the bread is fresh from the oven today."
-        self.configure(examples=f"Aria: *nods* {line}", llm_offline_fallback=False)
-        self.model.default = line
+        examples = f"Bob: What is for dinner?\nAria: *nods* {line}"
+        self.configure(examples=examples)
         self.talk("Aria, what is for dinner?")
-        self.assertIn(line, repr(self.model.requests[0].messages))
-        spoken = [m.content for m in self.script.history.messages() if m.role == "assistant"]
-        self.assertNotIn(line, spoken)
+        shown = [(m["role"], m["content"]) for m in self.model.requests[0].messages[1:3]]
+        self.assertEqual(
+            shown, [("user", "Bob: What is for dinner?"), ("assistant", f"*nods* {line}")]
+        )

@@ -104,16 +104,16 @@ class TestLearning(LoopbackCase):
         self.server.pages["/props"] = PROPS_4096
         for _ in range(3):
             self.ask()
-        self.assertEqual((len(self.server.lookups), self.learned()), (4, (4096, PROPS)))
+        self.assertEqual((len(self.server.lookups), self.learned()), (7, (4096, PROPS)))
         self.server.pages["/props"] = {"default_generation_settings": {"n_ctx": 2048}}
         self.server.script(RESET, RESET, RESET)
         self.fail()
         self.assertEqual(self.learned()[0], 4096)
         self.ask()
-        self.assertEqual((len(self.server.lookups), self.learned()), (8, (2048, PROPS)))
+        self.assertEqual((len(self.server.lookups), self.learned()), (14, (2048, PROPS)))
         clock.advance(301)
         self.ask()
-        self.assertEqual(len(self.server.lookups), 12)
+        self.assertEqual(len(self.server.lookups), 21)
 
     def test_what_an_error_names(self):
         """An overflow names the window."""

@@ -73,7 +73,7 @@ class TestCountTrigger(AssistantTest):
         by = Speaker("Char", "o1.x")
         (event,) = self.script.history.append([replace(asked, speaker=by)])
         wait_for(Tick(self.script).think(Group("public", (event,))))
-        self.assertIn("Related past experiences", str(self.model.requests[-1].messages))
+        self.assertIn("Related past experience", str(self.model.requests[-1].messages))
         self.assertIn("Bram swore", str(self.model.requests[-1].messages))
 
 
