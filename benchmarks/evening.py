@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.figures import model_at, show, spread
+from benchmarks.figures import asked_lines, model_at, show, spread
 from evennia_ai.llm_interaction.tokens import counter_for
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
@@ -182,10 +182,8 @@ class Model:
         last = messages[-1]
         if last["role"] != "tool" and self.rng.random() < 0.2:
             return calls(call("search_memory", {"query": "what was said"}))
-        whole = "\n".join(str(m.get("content") or "") for m in messages if m["role"] == "user")
-        asked = re.findall(r"Answer now: (\w+) \[", whole)
-        heard = re.findall(r"(\w+) \[[^\]]+\] (?:says|whispers|pages|poses)", whole)
-        to = (asked or heard or ["friend"])[-1]
+        asked = asked_lines(messages)
+        to = asked[-1][0] if asked else "friend"
         other = self.rng.choice(sorted(ASSISTANTS))
         aside = f" {other}, is it not so?" if self.rng.random() < 0.05 else ""
         words = " ".join(self.rng.sample(WORDS, 3))

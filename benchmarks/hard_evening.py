@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.evening import SETTINGS
-from benchmarks.figures import model_at, show, spread
+from benchmarks.figures import asked_lines, model_at, show, spread
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet, Timeout
@@ -45,8 +45,7 @@ class Model:
         if self.down:
             return RESET
         messages = body["messages"]
-        whole = "\n".join(str(m.get("content") or "") for m in messages)
-        rows = re.findall(r'Answer now: (\w+) \[[^\]]*\] \w+: "(.*)"', whole)
+        rows = asked_lines(messages)
         if not rows:
             return text("They talked.")
         who, asked = rows[-1]

@@ -7,7 +7,7 @@ questions in other words or forms, refusals, and sentences that the facts suppor
 from 0 to 1:
 
 - refusal: of a model's refusals, those recognised; of the facts, those not taken for one;
-- repetition: of the facts, said six times in a row, those cut to once, and those caught as an echo;
+- repetition: of the facts, those caught as an echo;
 - coverage: of the names and the number that a summary must keep, those found in the facts, and
   those found again in the other form that the question has;
 - grounding: of the sentences that the facts support or do not, those kept or struck;
@@ -19,20 +19,17 @@ import sys
 from pathlib import Path
 from statistics import mean
 
-from evennia_ai.llm_interaction.guards import Around, guarded, known_lines, without_loops
-
 from benchmarks.figures import show
 from evennia_ai.language.script import holds, words
 from evennia_ai.language.words import asks
 from evennia_ai.llm_interaction.grounding import grounded_in
 from evennia_ai.llm_interaction.items import Item, items_of, missing
-from evennia_ai.llm_interaction.reply import is_refusal
+from evennia_ai.llm_interaction.reply import ECHO, fault, is_refusal
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Turn
 
 TEXTS = Path(__file__).with_suffix(".txt")
 SPEAKERS = ("Bram", "Cora", "Dag")
-TIMES = 6
 
 
 def texts():
@@ -54,12 +51,7 @@ def measured(code, block):
     names = block["@"][0].split()
     refused = [is_refusal(each) for each in block["!"]]
     refused += [not is_refusal(each) for each in facts]
-    repeated = []
-    for fact in facts:
-        said = " ".join([fact] * TIMES)
-        repeated.append(len(without_loops(said, Around(is_small=True))) <= 1.2 * len(fact))
-        known = known_lines((), [fact], ())
-        repeated.append(not guarded(fact, Around(known=known)).text)
+    repeated = [fault(fact, "", [fact], ()) == ECHO for fact in facts]
     covered = []
     for fact, question in block["|"]:
         items = items_of(fact, names)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.figures import show
 from benchmarks.world import world
+from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.testing import ScriptedModel, call
 from tests.waiting import pump_until, wait_for
 
@@ -57,10 +58,16 @@ def as_text(tools: Sequence[Any], messages: Sequence[Any]) -> str:
 def naive_text(request: Any) -> str:
     """Return the same request with the volatile blocks in the system message."""
     system, *rest = request.messages
-    volatile = [m for m in rest if str(m.get("content")).startswith(("[Memories]", "[Present"))]
-    others = [m for m in rest if m not in volatile]
-    tail = "\n".join(m["content"] for m in volatile)
-    first = {**system, "content": f"{system['content']}\n{tail}"}
+    notes, others = list[str](), list[Any]()
+    for message in rest:
+        rows = str(message.get("content") or "").split("\n")
+        if message["role"] != "user" or not any(row.startswith(f"({NOW}: ") for row in rows):
+            others.append(message)
+            continue
+        notes += [row for row in rows if row.startswith("(")]
+        said = "\n".join(row for row in rows if not row.startswith("("))
+        others.append({**message, "content": said})
+    first = {**system, "content": "\n".join([system["content"], *notes])}
     return as_text(request.tools, (first, *others))
 
 

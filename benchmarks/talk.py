@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evennia_ai.history.frames import heard_line
+from evennia_ai.history.frames import note, talk_line
+from evennia_ai.llm_interaction.conversation import HERE, NOW
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.testing import call
@@ -39,9 +40,8 @@ class Game:
         self.clock += 1
         self.heard = self.clock
         self.store(f"m{self.clock:05d}", who, text, "message")
-        self.history.append(
-            {"role": "user", "content": heard_line(who, stable_id(who), "say", text)}
-        )
+        rows = (note(NOW, "evening"), note(HERE, ", ".join(PLAYERS)), talk_line(who, "say", text))
+        self.history.append({"role": "user", "content": "\n".join(rows)})
         return self._turn()
 
     def _turn(self) -> str:
@@ -57,13 +57,9 @@ class Game:
 
     @staticmethod
     def _prompt(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        here = ", ".join(f"{name} [{stable_id(name)}]" for name in PLAYERS)
-        moment = f"[Present moment]\nTime: evening\nPlace: The Gilded Lantern\nPresent: {here}"
-        return [
-            {"role": "system", "content": "Rules.\nYou are Aria\nA friendly barkeep."},
-            *shown,
-            {"role": "user", "content": moment},
-        ]
+        place = "Where you are: The Gilded Lantern"
+        system = f"You are Aria, in a game.\n\nA friendly barkeep.\n\n{place}"
+        return [{"role": "system", "content": system}, *shown]
 
     def _say(self, text: str) -> None:
         if text:
