@@ -102,17 +102,12 @@ test-games: $(STAMP)
 	$(BIN)/python -m tests.games $(GAME)
 
 install-postgres: $(STAMP)
-	@$(BIN)/python -c "import psycopg" >/dev/null 2>&1 || \
-	    $(PIP_INSTALL) --editable '.[postgres-test]'
-
-# The files whose tests store something in the game's database or beside it.
-STORING = $(shell grep -rlE "AssistantTest|EvenniaTest|django.test|tests.postgres" tests \
-    --include="test_*.py" | grep -v e2e)
+	@$(BIN)/python -c "from tests import postgres; exit(bool(postgres.why_no_vector()))" || \
+	    $(PIP_INSTALL) --editable '.[postgres-test]' || $(PIP_INSTALL) --editable '.[postgres]'
 
 test-postgres: install-postgres
-	TEST_DATABASE=postgresql $(BIN)/python -m pytest -m "not e2e" $(SPREAD) \
-	    $(or $(TESTS),$(STORING))
-	$(BIN)/python -m pytest -m e2e tests/e2e/test_several_servers.py
+	TEST_DATABASE=postgresql $(BIN)/python -m pytest -m "database and not e2e" $(SPREAD) $(TESTS)
+	$(if $(TESTS),,$(BIN)/python -m pytest -m e2e tests/e2e/test_several_servers.py)
 
 mutants: $(STAMP)
 	@$(BIN)/cosmic-ray --version >/dev/null 2>&1 || \

@@ -24,8 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.figures import model_at, show, spread
-from evennia_ai.llm_interaction.conversation import newest_turn, read_prompt
+from benchmarks.figures import asked_lines, model_at, show, spread
 from evennia_ai.llm_interaction.tokens import counter_for
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
@@ -183,9 +182,8 @@ class Model:
         last = messages[-1]
         if last["role"] != "tool" and self.rng.random() < 0.2:
             return calls(call("search_memory", {"query": "what was said"}))
-        reading = read_prompt(messages)
-        heard = newest_turn(reading.turns) or reading.heard()
-        to = heard[-1].who if heard else "friend"
+        asked = asked_lines(messages)
+        to = asked[-1][0] if asked else "friend"
         other = self.rng.choice(sorted(ASSISTANTS))
         aside = f" {other}, is it not so?" if self.rng.random() < 0.05 else ""
         words = " ".join(self.rng.sample(WORDS, 3))

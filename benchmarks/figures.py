@@ -1,8 +1,10 @@
 """What benchmarks share: the spread of many values, the model's address, the output."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from evennia_ai.llm_interaction.conversation import newest_turn, read_prompt
 
 SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
@@ -19,6 +21,12 @@ def model_at(url: str) -> dict[str, str]:
     """The environment of a game whose model is a server there."""
     settings = {"MODEL": "openai/loopback", "API_BASE": url, "API_KEY": "sk-bench"}
     return {f"EVENNIA_AI_LLM_{name}": value for name, value in settings.items()}
+
+
+def asked_lines(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """Who said which of the lines that a prompt wants to be answered."""
+    lines = newest_turn(read_prompt(messages).turns)
+    return [(line.who, line.text) for line in lines]
 
 
 def show(figures: Any) -> None:

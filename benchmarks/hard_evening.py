@@ -19,8 +19,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.evening import SETTINGS
-from benchmarks.figures import model_at, show, spread
-from evennia_ai.llm_interaction.conversation import newest_turn, read_prompt
+from benchmarks.figures import asked_lines, model_at, show, spread
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet, Timeout
@@ -46,7 +45,7 @@ class Model:
         if self.down:
             return RESET
         messages = body["messages"]
-        rows = [(line.who, line.text) for line in newest_turn(read_prompt(messages).turns)]
+        rows = asked_lines(messages)
         if not rows:
             return text("They talked.")
         who, asked = rows[-1]

@@ -7,8 +7,7 @@ questions in other words or forms, refusals, and sentences that the facts suppor
 from 0 to 1:
 
 - refusal: of a model's refusals, those recognised; of the facts, those not taken for one;
-- repetition: of the facts, those that are no summary when said six times in a row, and those that
-  are no answer to themselves;
+- repetition: of the facts, those caught as an echo;
 - coverage: of the names and the number that a summary must keep, those found in the facts, and
   those found again in the other form that the question has;
 - grounding: of the sentences that the facts support or do not, those kept or struck;
@@ -26,15 +25,12 @@ from evennia_ai.language.script import holds, words
 from evennia_ai.language.words import asks
 from evennia_ai.llm_interaction.grounding import grounded_in
 from evennia_ai.llm_interaction.items import Item, items_of, missing
-from evennia_ai.llm_interaction.reply import fault, is_refusal
-from evennia_ai.llm_interaction.summary import accepted
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.reply import ECHO, fault, is_refusal
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Turn
 
 TEXTS = Path(__file__).with_suffix(".txt")
 SPEAKERS = ("Bram", "Cora", "Dag")
-TIMES = 6
 
 
 def texts():
@@ -65,11 +61,7 @@ def measured(code, block):
     names = block["@"][0].split()
     refused = [is_refusal(each) for each in block["!"]]
     refused += [not is_refusal(each) for each in facts]
-    repeated = []
-    for fact in facts:
-        said = " ".join([fact] * TIMES)
-        repeated.append(is_loop(said))
-        repeated.append(bool(fault(fact, "", [fact], ())))
+    repeated = [fault(fact, "", [fact], ()) == ECHO for fact in facts]
     covered = []
     for fact, question in block["|"]:
         items = items_of(fact, names)

@@ -60,12 +60,13 @@ def naive_text(request: Any) -> str:
     system, *rest = request.messages
     notes, others = list[str](), list[Any]()
     for message in rest:
-        rows = str(message.get("content")).split("\n")
-        if message["role"] == "user" and any(row.startswith(f"({NOW}: ") for row in rows):
-            notes = [row for row in rows if row.startswith("(")]
-            told = [row for row in rows if row not in notes]
-            message = {**message, "content": "\n".join(told)}
-        others.append(message)
+        rows = str(message.get("content") or "").split("\n")
+        if message["role"] != "user" or not any(row.startswith(f"({NOW}: ") for row in rows):
+            others.append(message)
+            continue
+        notes += [row for row in rows if row.startswith("(")]
+        said = "\n".join(row for row in rows if not row.startswith("("))
+        others.append({**message, "content": said})
     first = {**system, "content": "\n".join([system["content"], *notes])}
     return as_text(request.tools, (first, *others))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evennia_ai.history.frames import note, talk_line
-from evennia_ai.llm_interaction.conversation import NOW, people_row
+from evennia_ai.llm_interaction.conversation import HERE, NOW
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.testing import call
@@ -41,7 +41,8 @@ class Game:
         self.clock += 1
         self.heard = self.clock
         self.store(f"m{self.clock:05d}", who, text, "message")
-        self.history.append({"role": "user", "content": talk_line(who, "say", text)})
+        rows = (note(NOW, "evening"), note(HERE, ", ".join(PLAYERS)), talk_line(who, "say", text))
+        self.history.append({"role": "user", "content": "\n".join(rows)})
         return self._turn()
 
     def _turn(self) -> str:
@@ -57,15 +58,9 @@ class Game:
 
     @staticmethod
     def _prompt(shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The newest turn: who is here and the line to answer, then what came of calls."""
-        asked, *since = shown
-        people = people_row((name, False) for name in PLAYERS)
-        rows = [note(NOW, "evening"), people, asked["content"]]
-        return [
-            {"role": "system", "content": SYSTEM},
-            {"role": "user", "content": "\n".join(rows)},
-            *since,
-        ]
+        place = "Where you are: The Gilded Lantern"
+        system = f"You are Aria, in a game.\n\nA friendly barkeep.\n\n{place}"
+        return [{"role": "system", "content": system}, *shown]
 
     def _say(self, text: str) -> None:
         if text:

@@ -269,12 +269,17 @@ class AssistantScript(AssistantPorts, DefaultScript):
             self.game.emote(emote)
 
     def stop_thinking(self) -> bool:
-        """Cancel the turn in flight, and a compaction beside it; returns whether there was one."""
+        """Cancel the turn in flight, and a compaction beside it; returns whether there was one.
+
+        Exclusive work goes on, as half of it would be worse than none: forgetting, a rollback, an
+        export.
+        """
         self.runtime.stop_behind()
-        running = self.runtime.lock.running
-        if running is not None:
-            running.cancel()
-        return running is not None
+        lock = self.runtime.lock
+        if lock.running is None or lock.is_exclusive:
+            return False
+        lock.running.cancel()
+        return True
 
     def at_server_start(self) -> None:
         """Repair what a crash left; the rest follows when everything is loaded."""

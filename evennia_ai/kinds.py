@@ -262,7 +262,7 @@ def _texts_of_game(value: object) -> tuple[str, ...]:
     parts = [] if _is_none(value) else value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list | tuple):
         raise TypeError(value)
-    names = [re.sub(r"\s*:\s*", ":", _text(part)) for part in parts]
+    names = [":".join(map(str.strip, _text(part).split(":"))) for part in parts]
     if not all(map(_TEXTS.fullmatch, names)):
         raise ValueError(value)
     return tuple(names)

@@ -23,11 +23,11 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Something here that a name may mean."""
+    """Something or somebody in the game, as the argument of a call names it."""
 
     id: str  # stable id
     names: tuple[str, ...]  # its name and aliases
-    is_way: bool = False  # whether it leads elsewhere
+    kind: str = "thing"  # or ``person``, ``exit``, ``place``, or ``text`` for words alone
 
 
 class Character(Protocol):

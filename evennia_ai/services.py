@@ -89,6 +89,11 @@ def breathe() -> "Deferred[None]":
     return background.pause() if _parts.get("server") else succeed(None)
 
 
+def rest(seconds: float) -> "Deferred[None]":
+    """Let some seconds pass; at once where nobody plays."""
+    return background.pause(seconds=seconds) if _parts.get("server") else succeed(None)
+
+
 def ready() -> bool:
     """Whether everything slow is loaded and assistants are repaired: ticks may think."""
     return bool(_parts.get("ready"))

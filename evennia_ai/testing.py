@@ -401,9 +401,15 @@ class FakeGame:
 
     addressee = identify
 
-    def meant(self, value: str, asker: str | None = None) -> list[Named]:
-        person = self.identify(value)
-        return [Named(person["id"], (person["key"],))] if person else []
+    def named(self, name: str, place: str, asker: str | None = None) -> Named:
+        if person := self.identify(name):
+            return Named(person["id"], (person["key"],), "person")
+        if place == "people":
+            raise ToolError(f"there is no `{name}` here")
+        return Named(name, (name,))
+
+    def named_here(self, asker: str | None = None) -> list[Named]:
+        return [Named(each, (key,), "person") for key, each in self.people.items()]
 
     def clock(self, is_game: bool, now: float) -> datetime:
         return datetime.fromtimestamp(now, UTC)
@@ -513,6 +519,10 @@ class FakeAssistant(Assistant):
         return self.clock.seconds()
 
     def breathe(self) -> "Deferred[None]":
+        return succeed(None)
+
+    def rest(self, seconds: float) -> "Deferred[None]":
+        self.clock.advance(seconds)
         return succeed(None)
 
     @staticmethod

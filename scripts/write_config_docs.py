@@ -61,7 +61,6 @@ class QuickCharacter(AssistantCharacter):
 
 class QuickAssistant(AssistantScript):
     reply_cooldown_s = 0.2  # shortest time between two turns
-    turn_timeout_s = 60.0  # longest time a turn may take
     thinking_after_s = 4.0  # wait after which the emote `thinking` is shown
     stale_after_s = 180.0  # age of a line that is remembered, but not answered
     tick_interval_s = 5  # time between two ticks

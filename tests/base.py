@@ -28,6 +28,7 @@ from evennia_ai.rag_memory.search import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.options import OPTIONS
 from evennia_ai.turns.runtime import RUNTIMES
+from tests.postgres import number_from_last
 from tests.waiting import pump_until, wait_for
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
@@ -83,7 +84,8 @@ class AssistantTest(TestCase):
 
     @classmethod
     def setUpTestData(cls):
-        if AssistantTest.written and connection.vendor == "sqlite":  # with the same keys again
+        number_from_last()
+        if AssistantTest.written:  # with the same keys again
             with connection.cursor() as cursor:
                 for statement in AssistantTest.written:
                     cursor.execute(*statement)

@@ -49,6 +49,14 @@ def make_settings_table(connection):
             editor.create_model(ServerConfig)
 
 
+def pytest_itemcollected(item):
+    """Mark the tests that use the game's database."""
+    from django.test import TransactionTestCase
+
+    if issubclass(getattr(item, "cls", None) or object, TransactionTestCase):
+        item.add_marker("database")
+
+
 def pytest_collection_modifyitems(config, items):
     """Tests that are named run in that order; else the files that take longest come first.
 
@@ -70,20 +78,12 @@ def pytest_collection_finish():
     gc.freeze()
 
 
-_RESTART = """
-SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, 1, false)
-FROM pg_sequences WHERE schemaname = 'public'
-"""
-
-
 @pytest.fixture(autouse=True)
-def numbers_from_one(request):
-    """Number objects from 1 in each test, as SQLite does once a test is rolled back."""
-    from django.db import connection
-    from django.test import TransactionTestCase
+def numbers_go_on(request):
+    """Number objects in each test from the last that is there, as SQLite does after a rollback."""
+    from tests.postgres import number_from_last
 
-    is_django = request.cls is not None and issubclass(request.cls, TransactionTestCase)
-    if connection.vendor == "postgresql" and is_django:
+    if request.node.get_closest_marker("database"):
         request.getfixturevalue("db")
-        with request.config.stash[blocking_manager_key].unblock(), connection.cursor() as cursor:
-            cursor.execute(_RESTART)
+        with request.config.stash[blocking_manager_key].unblock():
+            number_from_last()

@@ -55,7 +55,7 @@ class Answer:
     fault: str = ""
     finish_reason: str = ""
     usage: Mapping[str, int] | None = None
-    raw: str | None = None
+    raw: str | bytes | None = None
 
 
 @dataclass
@@ -290,7 +290,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _show_page(self, record: Record) -> None:
         """Answer what is asked about the server itself."""
-        owner, path = self.server.owner, self.path.rstrip("/")
+        owner, path = self.server.owner, self.path.partition("?")[0].rstrip("/")
         owner.lookups.append(record)
         listed = [{"id": name, "object": "model", "owned_by": "tests"} for name in MODELS]
         pages = {"/v1/models": {"object": "list", "data": listed}, **owner.pages}
@@ -327,13 +327,13 @@ class _Handler(BaseHTTPRequestHandler):
         record.answered = is_good and not answer.fault and not self._client_left()
 
     def _send(self, status: int, payload: Any, answer: Answer = EMPTY) -> None:
-        raw = (json.dumps(payload) if answer.raw is None else answer.raw).encode()
+        raw = json.dumps(payload) if answer.raw is None else answer.raw
+        raw = raw if isinstance(raw, bytes) else raw.encode()
         if answer.fault == "truncate":
             raw = raw[: len(raw) // 2]
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
-        for name, value in answer.headers.items():
+        for name, value in {"Content-Type": "application/json", **answer.headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(raw)

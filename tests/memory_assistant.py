@@ -30,7 +30,7 @@ from evennia_ai.testing import (
 )
 from evennia_ai.turns.options import OPTIONS
 from tests.steps import verify_history
-from tests.waiting import wait_for
+from tests.waiting import alone, wait_for
 
 ARIA, PEOPLE = FakeBody.stable_id, FakeGame.people
 START = 1_800_000_000.0
@@ -218,7 +218,7 @@ class MemoryWorldTest(unittest.TestCase):
         return wait_for(run_pre_compaction_extraction(self.script, self.body))
 
     def roll_back(self):
-        return rollback_compaction(self.script)
+        return wait_for(alone(rollback_compaction, self.script))
 
     def prompt(self):
         return build_llm_messages(self.script, self.body)

@@ -141,3 +141,18 @@ def django_database():
     if not folder:
         folder = os.environ["TEST_POSTGRES_SOCKET"] = str(shared().folder)
     return {"ENGINE": "django.db.backends.postgresql", "NAME": USER, "USER": USER, "HOST": folder}
+
+
+def number_from_last():
+    """Let each table of the test database number new rows from its last one, as SQLite does.
+
+    PostgreSQL does not use a number again whose row was rolled back.
+    """
+    from django.apps import apps
+    from django.core.management.color import no_style
+    from django.db import connection
+
+    if connection.vendor == "postgresql":
+        models = apps.get_models(include_auto_created=True)
+        with connection.cursor() as cursor:
+            cursor.execute("".join(connection.ops.sequence_reset_sql(no_style(), models)))

@@ -4,7 +4,9 @@ import argparse
 import contextlib
 import importlib
 import io
+import os
 import re
+import subprocess
 import sys
 import tempfile
 import types
@@ -19,6 +21,7 @@ from evennia_ai.cli.main import _parser
 from evennia_ai.commands import COMMANDS
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from scripts.write_config_docs import page
+from tests import postgres
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "evennia_ai"
@@ -230,6 +233,28 @@ class TestDocs(unittest.TestCase):
             result = unittest.TestResult()
             module.TestRingBell("test_rings_when_asked").run(result)
         self.assertEqual((result.testsRun, result.errors, result.failures), (1, [], []))
+
+
+class TestPostgres(unittest.TestCase):
+    @unittest.skipIf(postgres.why_not(), postgres.why_not())
+    def test_documented_command(self):
+        """The growing page's command runs tests of two classes on PostgreSQL, and they pass."""
+        text = (ROOT / "docs" / "growing.md").read_text(encoding="utf-8")
+        command = re.search(r"`(make [\w-]*postgres)`", text)[1].split()
+        odd, queries = "game/test_hardening.py::TestOddText", "history/test_archive.py::TestQueries"
+        # What is installed stays; make's and pytest's own variables are those of this run.
+        command += ["-o", f"{sys.prefix}/.evennia-ai-installed", f"VENV={sys.prefix}"]
+        command += ["SPREAD=", f"TESTS=tests/{odd} tests/{queries}"]
+        env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MAKE", "MFLAGS", "PYTEST_", "TEST_", "COV_"))
+        }
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout[-3000:] + done.stderr[-3000:])
+        self.assertIn("TEST_DATABASE=postgresql", done.stdout)
+        self.assertRegex(done.stdout, r"\b[1-9]\d* passed")
+        self.assertNotRegex(done.stdout, r"\b(?:skipped|failed|errors?)\b")
 
 
 class TestCompose(unittest.TestCase):

@@ -38,6 +38,11 @@ def pump_until(condition: Callable[[], Any], timeout_s: float = LIMIT_S) -> None
         reactor.iterate(0.005)
 
 
+def alone(function: Callable[..., Any], script: Any, *args: Any, **options: Any) -> Deferred[Any]:
+    """Call ``function(script, ...)`` under the assistant's turn lock; fires with its result."""
+    return script.run_exclusive(functools.partial(function, script, *args, **options))
+
+
 def wait_for(deferred: Deferred[Any], timeout_s: float = LIMIT_S) -> Any:
     """The Deferred's result, or what it failed with, raised.
 

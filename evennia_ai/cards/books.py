@@ -43,7 +43,7 @@ _COUNTED = re.compile(r"\{([^{}]*)\}")
 # does not heed its time.
 _REFUSED = re.compile(r"\(\?(?:[A-Za-z01-]*x[A-Za-z01-]*[:)]|R|[+-]?\d|&|P>)")
 _BARE, _WRONG = "without a usable key or text", "with a key that is no regular expression"
-_DECORATOR = re.compile(r"^@@@?(\w+)[ \t]*(.*)\n?")
+_DECORATOR = re.compile(r"@@@?(\w+)[ \t]*(.*)\s*")
 _OFF = re.compile(r"^@@@?dont_activate\b.*\n?", re.M)
 
 
@@ -146,11 +146,12 @@ def _fact(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
     always = _flag(_value(values, "always"), False)
     on = _flag(values.get("enabled"), True)
     on = on and not _flag(values.get("disable"), False)
-    while found := _DECORATOR.match(text):
+    at = 0
+    while found := _DECORATOR.match(text, at):
         always = always or found[1] == "activate"
         on = on and found[1] != "dont_activate"
-        text = text[found.end() :].lstrip()
-    text, left = cleaner.clean(text, TEXT_CHARS)
+        at = found.end()
+    text, left = cleaner.clean(text[at:], TEXT_CHARS)
     if left:
         changes.append(f"content: {left:,} characters left out")
     logic, weight = values.get("selectivelogic"), _value(values, "weight")

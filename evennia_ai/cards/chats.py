@@ -10,12 +10,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evennia_ai.cards.cleaning import storable
+from evennia_ai.cards.container import whole_number
 from evennia_ai.errors import Refusal
 
 LINES, LINE_CHARS = 20_000, 20_000
 NOT_READ = "this is no chat that is read: SillyTavern's JSONL, or lines `Name: text`"
 # How other programs write a time, without the blanks and marks between its parts.
 _FORMATS = ("%Y-%m-%d@%Hh%Mm%Ss", "%Y-%m-%d%Hh%Mm%Ss", "%B%d%Y%I:%M%p", "%B%d%Y%I:%M:%S%p")
+# Longer values hold no time.
+_TIME_CHARS = 60
 _NAMED = re.compile(r"([^:\n{}<>\[\]]{1,60}): ?(.*)")
 # Times before this are none: a number of small size is an index.
 _FIRST = 946_684_800.0
@@ -62,7 +65,7 @@ def read_chat(data: bytes, own: str, now: float) -> tuple[list[OldLine], str]:
 def _json_line(row: str) -> OldLine | str:
     """A line of JSON, or what else it is; Chub puts the text one level deeper."""
     try:
-        item = json.loads(row)
+        item = json.loads(row, parse_int=whole_number)
     except (ValueError, RecursionError):
         item = None
     text = item.get("mes") if isinstance(item, dict) else None
@@ -87,7 +90,7 @@ def _time(value: Any) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         seconds = value / 1000 if 10**11 < value < 10**14 else value
         return float(seconds) if _FIRST < seconds < 10**10 else 0.0
-    text = value if isinstance(value, str) else ""
+    text = value if isinstance(value, str) and len(value) <= _TIME_CHARS else ""
     short = re.sub(r"\d+ms$", "", re.sub(r"[\s,]+", "", text))
     for form in ("", *_FORMATS):
         try:

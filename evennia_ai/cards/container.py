@@ -62,7 +62,7 @@ def parsed(data: bytes) -> Any:
         value = json.loads(
             text,
             parse_constant=lambda _: None,
-            parse_int=lambda digits: int(digits) if len(digits) <= DIGITS else digits,
+            parse_int=whole_number,
             strict=False,
         )
     except RecursionError:
@@ -76,6 +76,11 @@ def parsed(data: bytes) -> Any:
         if (depth := depth + 1) > DEPTH:
             raise Refusal("the JSON is nested too deeply")
     return value
+
+
+def whole_number(digits: str) -> int | str:
+    """The value of a number's digits; the digits themselves where there are too many."""
+    return int(digits) if len(digits) <= DIGITS else digits
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bool]]:

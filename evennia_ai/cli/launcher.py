@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,21 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError
+from evennia_ai.processes import is_running
 
 USAGE = """evennia ai doctor    check this game's assistants and suggest remedies
-evennia ai remove    export every assistant to a file, then delete it with all it remembers"""
+evennia ai remove    export every assistant to a file, then delete it with all it remembers;
+                     the game must be stopped, and it asks first (--yes: it does not)"""
+_WORK: "dict[tuple[str, ...], Callable[[], int]]" = {
+    ("doctor",): lambda: doctor(),
+    ("remove",): lambda: remove(),
+    ("remove", "--yes"): lambda: remove(is_sure=True),
+}
 
 
 def main(*args: str) -> None:
     """Run ``evennia ai <args>`` and end the process; its exit code is 1 on a fault."""
-    if args and (work := {"doctor": doctor, "remove": remove}.get(args[0])):
+    if work := _WORK.get(args):
         sys.exit(1 if work() else 0)
     print(USAGE)
     sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
@@ -67,11 +75,66 @@ def _run(work: Callable[[], Deferred[Any]]) -> Any:
     return result
 
 
-def remove() -> int:
-    """Export and delete every assistant of a game that is not running; returns how many stayed."""
-    import evennia
+def preview() -> int:
+    """Print which assistants `remove` would delete, and where it would export them; returns 0."""
+    names = _names()
+    if names is not None:
+        print(_preview(names), flush=True)
+    return 0
 
-    evennia._init()
+
+def _names() -> list[str] | None:
+    """The names of all assistants; None, and a line that says why, if they cannot be read."""
+    import evennia
+    from django.db import DatabaseError
+
+    try:
+        evennia._init()
+        from evennia_ai.assistant_script import all_assistants
+
+        return [str(script.obj.key) for script in all_assistants()]
+    except DatabaseError as error:
+        print(f"The assistants cannot be read from the game's database: {error}", flush=True)
+        return None
+
+
+def _preview(names: list[str]) -> str:
+    from evennia_ai.privacy.export import export_folder
+
+    if not names:
+        return "This game has no assistants."
+    return (
+        f"To be deleted, with all they remember: {', '.join(names)}.\n"
+        f"Each is exported to a file in {export_folder()} first."
+    )
+
+
+def _is_confirmed() -> bool:
+    """Whether somebody types yes."""
+    try:
+        return input('Type "yes" to delete them: ').strip().lower() == "yes"
+    except EOFError:
+        return False
+
+
+def remove(is_sure: bool = False) -> int:
+    """Export and delete every assistant of a game that is not running; returns how many stayed.
+
+    It asks before it deletes any, unless `is_sure`. Without a yes, and while the game runs, all of
+    them stay.
+    """
+    from django.conf import settings
+
+    names = _names()
+    if names is None:
+        return 1
+    if is_running(settings.GAME_DIR):
+        print("The game is running: stop it first. Nothing was deleted.", flush=True)
+        return len(names) or 1
+    print(_preview(names), flush=True)
+    if names and not (is_sure or _is_confirmed()):
+        print("Nothing was deleted. To delete without a question: evennia ai remove --yes")
+        return len(names)
     from evennia_ai.assistant_script import all_assistants
     from evennia_ai.game.evennia_internals import SpendRows
     from evennia_ai.staff.export import export_and_delete
@@ -82,7 +145,7 @@ def remove() -> int:
         for script in all_assistants():
             name = script.obj.key
             try:
-                path = yield export_and_delete(script)
+                path = yield script.run_exclusive(partial(export_and_delete, script))
                 print(f"{name} is deleted. Its export is in {path}", flush=True)
             except AssistantError as error:
                 stayed += 1
@@ -94,11 +157,11 @@ def remove() -> int:
     return int(_run(work))
 
 
-def run_in(game_dir: Path, function: str = "doctor") -> int:
-    """`evennia-ai doctor` and the like, from outside the game's folder; returns the exit code."""
+def run_in(game_dir: Path, call: str = "doctor()") -> int:
+    """Call a function of this module from outside the game's folder; returns the exit code."""
     source = (
         "import django, sys; django.setup();"
-        f"from evennia_ai.cli.launcher import {function}; sys.exit(1 if {function}() else 0)"
+        f"from evennia_ai.cli import launcher; sys.exit(1 if launcher.{call} else 0)"
     )
     environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "server.conf.settings"}
     command = [sys.executable, "-W", "ignore", "-c", source]

@@ -27,7 +27,7 @@ _CAP = (
     "that, set EVENNIA_AI_SPEND_CAPS in server/conf/settings.py."
 )
 # What the package leaves in the folder `server`.
-DATA = ("ai_memory", "ai_models", "ai_exports", "logs/ai.log")
+DATA = ("ai_memory", "ai_models", "ai_exports", "logs/ai.log*")
 _APPLY = {
     "install": "make the edits (backups are kept)",
     "uninstall": "export and delete all assistants, then make the edits",
@@ -120,14 +120,16 @@ def _stop(args: argparse.Namespace) -> None:
 def _uninstall(args: argparse.Namespace) -> None:
     folder = game_folder(args.folder)
     if not args.apply:
+        if is_installed(folder):
+            run_in(folder, "preview()")
         return uninstall(folder)
     if is_running(folder):
         raise ConfigError(f"The game is running: stop it first (evennia-ai stop {args.folder}).")
     uninstall(folder, say=lambda _: None)  # raises before anything is deleted
-    if is_installed(folder) and run_in(folder, "remove"):
+    if is_installed(folder) and run_in(folder, "remove(is_sure=True)"):
         raise ConfigError("Not all assistants could be deleted; no file was changed.")
     uninstall(folder, apply=True)
-    data = ", ".join(f"server/{name}" for name in DATA if (folder / "server" / name).exists())
+    data = ", ".join(f"server/{name}" for name in DATA if any((folder / "server").glob(name)))
     print(f"Delete {data} when you need them no longer." if data else "Nothing is left over.")
 
 

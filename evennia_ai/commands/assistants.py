@@ -44,6 +44,11 @@ from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
 # Lines of the log that are shown, and bytes among which they are looked for.
 LOG_LINES, LOG_BYTES = 20, 65_536
+# Said before a wait for work that holds the turn lock for itself.
+_WAITS = (
+    "Waiting until {} has finished what it does now: an export, forgetting, a compaction, a "
+    "rollback and the like are not broken off."
+)
 
 # What of the command's help is not for players.
 _FOR_STAFF = re.compile(
@@ -228,14 +233,18 @@ class CmdAI(AssistantCommand):
             script.start()
         self.tell(f"{script.obj.key} is switched on.")
 
-    def do_stop(self) -> None:
+    def do_stop(self) -> Steps[None]:
         script = self.own_assistant()
+        name = script.obj.key
         script.store.set("enabled", False)
         cancelled = " Its current turn is cancelled." if script.stop_thinking() else ""
         script.runtime.give_up()
         script.save_queue()
-        off = f"{script.obj.key} is switched off.{cancelled}"
-        self.tell(f"{off} It still hears what is said.")
+        self.tell(f"{name} is switched off.{cancelled} It still hears what is said.")
+        if script.runtime.lock.is_exclusive:
+            self.tell(_WAITS.format(name))
+            yield script.run_exclusive(lambda: None)
+            self.tell(f"{name} has finished.")
 
     def do_sleep(self) -> None:
         """Send it to sleep, or wake it by that switch."""
@@ -343,6 +352,8 @@ class CmdAI(AssistantCommand):
         name, was_enabled = body.key, script.db.enabled
         script.store.set("enabled", False)
         script.stop_thinking()
+        if script.runtime.lock.is_exclusive:
+            self.tell(_WAITS.format(name))
         self.tell(f"Writing {name} into a file...")
         try:
             path = yield script.run_exclusive(lambda: export_and_delete(script))

@@ -16,12 +16,10 @@ from evennia_ai.rag_memory.ledger import (
     PROPOSED,
     WITHDRAWN,
     Note,
-    binds_only_author,
-    concern_of,
     living_of,
+    people_named,
     replacement_line,
 )
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.staff.memory import note_called
 from evennia_ai.staff.show import audience_mark, escaped, moment
 from evennia_ai.turns.errands import Errand, take
@@ -34,10 +32,11 @@ _ERRAND = re.compile(r"(?P<head>.+?)(?::\s+|：|:(?!\d))(?P<text>.+)", re.DOTALL
 
 class CmdAIRemember(AssistantCommand):
     """
-    give an assistant a note about you that it never forgets
+    give an assistant a note that it never forgets
 
     Usage:
       airemember <assistant> = <text>
+      airemember/public <assistant> = <text>
       airemember/private <assistant> = <text>
       airemember <assistant>
       airemember/forget <assistant> = <id>
@@ -46,21 +45,21 @@ class CmdAIRemember(AssistantCommand):
       airemember/errands <assistant>
 
     Switches:
-      private - keep the note between the two of you
+      public  - ask staff to let it tell the note to anyone
+      private - keep the note between the two of you, as without a switch
       forget  - withdraw one of your notes or errands
       tell    - have it tell somebody these words in private: when they come to
                it, or at a time, wherever they are
       at      - have it remind you of something
       errands - list what it has still to tell for you
 
-    The assistant always sees these notes. A note about you alone, such as
-    'I like jazz', is valid at once; the assistant may tell it to anyone unless
-    it is private. A note that names somebody else, speaks of 'you' or
-    'everybody', is a rule, or does not say that it is about you waits until
-    staff approve it. A new value of the same thing, such as 'my favourite
-    drink is rum', replaces the old one. A private note withdraws a public one
-    of the same words. You may give 30 notes a day. Without a text, the command
-    lists your notes.
+    A note is private: the assistant sees it whenever it talks with you alone,
+    by whisper or page, and tells it to nobody else. It is valid at once. A
+    public note is seen in every talk and waits until staff approve it. Notes
+    of staff are public, unless they say otherwise, and valid at once. A new
+    value of the same thing, such as 'my favourite drink is rum', replaces the
+    old one. A private note withdraws your public one of the same words. You
+    may have 30 notes. Without a text, the command lists your notes.
 
     Times: in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00 (the server's clock),
     game 21:00 (the game's own). Words are delivered as you typed them, with
@@ -76,7 +75,7 @@ class CmdAIRemember(AssistantCommand):
     def do(self) -> None:
         script = self.assistant()
         if self.rhs:
-            return self._add(script, self.rhs, PUBLIC)
+            return self._add(script, self.rhs, is_public=self._is_staff())
         own, name = stable_id(self.caller), script.obj.key
         notes = living_of(script.seen(private([own])).notes(), own)
         head = f"What {name} never forgets about you ({len(notes)}):"
@@ -84,7 +83,14 @@ class CmdAIRemember(AssistantCommand):
 
     def do_private(self) -> None:
         text = self.words()
-        self._add(self.assistant(), text, private([stable_id(self.caller)]))
+        self._add(self.assistant(), text, is_public=False)
+
+    def do_public(self) -> None:
+        text = self.words()
+        self._add(self.assistant(), text, is_public=True)
+
+    def _is_staff(self) -> bool:
+        return bool(self.access(self.caller, "admin"))
 
     def do_forget(self) -> None:
         wanted = self.words()
@@ -128,33 +134,25 @@ class CmdAIRemember(AssistantCommand):
         errand = take(script, speaker_of(self.caller, script.obj), to, text, when)
         self.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")
 
-    def _add(self, script: AssistantScript, text: str, audience: str) -> None:
+    def _add(self, script: AssistantScript, text: str, is_public: bool) -> None:
         by = speaker_of(self.caller, script.obj)
-        own, name = by.id, script.obj.key
-        people = {**script.game.people_in(text), own: Profile(own, by.key, "person")}
-        concern = concern_of(text, own, people)
-        only_own = binds_only_author(text, concern)
-        as_staff = not only_own and not concern.others and self.access(self.caller, "admin")
+        waits = is_public and not self._is_staff()
+        named = people_named(text, script.game.people_in(text))
         note = script.ledger.add(
             text,
             by,
-            state=APPROVED if only_own or as_staff else PROPOSED,
-            staff=as_staff,
-            about=[*([own] if concern.own else ()), *concern.others],
-            audience=audience,
+            state=PROPOSED if waits else APPROVED,
+            staff=is_public and not waits,
+            about=named if is_public else [by.id],
+            audience=PUBLIC if is_public else private([by.id]),
         )
         shown = f"({note.id}, {note.kind}): {note.text}"
         if note.state == PROPOSED:
             report_proposal(script, note)
-            why = "it speaks of others, too" if concern.unnamed else "it is a rule"
-            if concern.others:
-                why = f"it is about {', '.join(people[who].name for who in concern.others)}"
-            elif not concern.own:
-                why = "it does not say that it is about you"
-            answer = f"Proposed {shown}\nIt waits until staff approve it, because {why}."
+            answer = f"Proposed {shown}\nIt waits until staff approve it."
         else:
             between = "" if note.audience == PUBLIC else " It stays between the two of you."
-            answer = f"{name} will keep this in mind {shown}{between}"
+            answer = f"{script.obj.key} will keep this in mind {shown}{between}"
         self.tell(f"{answer} {replacement_line(note)}".rstrip())
 
 

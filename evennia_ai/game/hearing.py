@@ -1,8 +1,9 @@
 """What an assistant hears: each line that reaches a body, as one event.
 
 This is the only place that knows how a game speaks: which lines are speech, who speaks and under
-which name, and who may know of it. A line's kind is Evennia's message type where it has one, else
-what the line looks like; a line that was sent to few is private to them, whatever it is called.
+which name, and who may know of it. A line's kind is Evennia's message type where it has one. Any
+other line is speech if its speaker typed these words, else a pose. A line that was sent to few is
+private to them, whatever it is called.
 """
 
 import re
@@ -79,7 +80,10 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
         names = (UNSEEN, *names)
     circle = _circle(listener, speaker, origin, kind)
     is_pose, is_speech = kind in ("pose", "emote"), kind in ("say", "whisper")
-    words = "" if is_pose else spoken(line, names, origin.typed, is_speech)
+    typed = origin.typed if origin.caller is speaker else ()
+    words = "" if is_pose else spoken(line, names, typed, is_speech)
+    if words and not is_speech and _is_named(room, line, words):
+        words = ""
     channel, words = ("say", words) if words or is_speech else ("pose", line)
     audience = room_audience(listener, speaker)
     if circle is not None:
@@ -90,6 +94,14 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
     if channel == "pose" and not from_obj and not any(name in line for name in names):
         return noticed_event(listener, words, None, audience)  # nobody's act, such as a bell
     return event_of(listener, speaker, channel, words, audience, is_unseen)
+
+
+def _is_named(room: "DefaultObject | None", line: str, words: str) -> bool:
+    """Whether words of a line belong to the name that it gives to a thing here."""
+    holders = (room, *room.contents) if room is not None else ()
+    things = (obj for holder in holders for obj in holder.contents if not is_person(obj))
+    keys = (plain(thing.key).casefold() for thing in things)
+    return any(words.casefold() in key and key in line.casefold() for key in keys)
 
 
 def _as_known(line: str, listener: "DefaultObject") -> str:

@@ -60,6 +60,7 @@ class Assistant:
         mind: What computes or waits for it.
         moderator: Asks the game's own function what may be heard and said; None if there is none.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
+        rest: Lets some seconds pass; fires when they have.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
         tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
             minute; what is heard is saved within one interval, a question begins a tick at once.
@@ -87,6 +88,7 @@ class Assistant:
     now: Callable[[], float]
     shared_options: Callable[[], tuple[Layer, ...]]
     breathe: Callable[[], Deferred[None]]
+    rest: Callable[[float], Deferred[None]]
     called: Callable[[], None]
     hurry: Callable[[], None]
     pose: Callable[[str], None]
@@ -102,7 +104,6 @@ class Assistant:
 
     tick_interval_s = 2
     reply_cooldown_s = 1.0
-    turn_timeout_s = 120.0
     thinking_after_s = 2.0
     stale_after_s = 90.0
     summary_max_tokens = 800

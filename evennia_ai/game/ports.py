@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Mapping
 from functools import partial
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 _LONG = 300
+# How large a file of the audit log grows, and how many older ones are kept.
+LOG_BYTES, OLD_LOGS = 1_000_000, 4
 
 
 class AssistantPorts(Assistant):
@@ -49,6 +52,7 @@ class AssistantPorts(Assistant):
 
     now = staticmethod(time.time)
     breathe = staticmethod(services.breathe)
+    rest = staticmethod(services.rest)
     # What `Assistant` says of each.
     runtime = property(lambda self: RUNTIMES[self.scope])
     game = property(lambda self: GameHandler(self.obj))
@@ -228,7 +232,7 @@ class AssistantPorts(Assistant):
         """Whether a model turns journal entries into memories: switched on, able, under the cap."""
         able = self.model_name != OFFLINE_MODEL and self.config.llm_api == "chat"
         is_on = conf.setting("MEM0_CONFIG").get("infer") is True
-        return is_on and able and not self.over_spend()
+        return is_on and able and not self.over_spend() and not self.limits().only_talks
 
 
 def shared_spend() -> SharedSpend:
@@ -246,17 +250,26 @@ def _is_admin(account: AccountDB) -> bool:
     return bool(account.is_superuser or account.check_permstring("Admin"))
 
 
+def audit_logs(path: Path) -> list[Path]:
+    """The files of the audit log that are there, newest first."""
+    old = (path.with_name(f"{path.name}.{number}") for number in range(1, OLD_LOGS + 1))
+    return [each for each in (path, *old) if each.exists()]
+
+
 def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float) -> None:
     """Append a JSON line to the audit log; `at` is in seconds since the epoch.
 
     Long texts in `fields` are cut. They must hold neither prompt text nor keys. Raises `OSError` if
-    the line has no room; then nothing of it is there.
+    the line has no room; then nothing of it is there. A log that would grow beyond `LOG_BYTES` is
+    put aside first, as ``ai.log.1``, and the oldest of `OLD_LOGS` such files is deleted.
     """
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
     short = {k: v[:_LONG] if isinstance(v, str) else v for k, v in fields.items()}
     line = {"at": stamp, "kind": kind, **short}
     text = json.dumps(line, ensure_ascii=False, default=str) + "\n"
     data = text.encode("utf-8", "backslashreplace")
+    if path.exists() and path.stat().st_size + len(data) > LOG_BYTES:
+        RotatingFileHandler(path, backupCount=OLD_LOGS, delay=True).doRollover()
     with path.open("ab", buffering=0) as log:
         end = log.seek(0, os.SEEK_END)
         if log.write(data) < len(data):  # a full disk takes what it has room for

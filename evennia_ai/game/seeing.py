@@ -4,7 +4,6 @@ And stable ids of people and places, which are never used again, unlike dbrefs.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -15,14 +14,15 @@ from evennia.utils.ansi import strip_ansi
 from evennia.utils.funcparser import FuncParser
 
 from evennia_ai.history.messages import Speaker, base32
+from evennia_ai.language.script import normalized
 
 PRIVATE_TAG = ("private", "evennia_ai")
-_DBREF = re.compile(r"\s*\(#\d+\)$")
+_DBREF = re.compile(r"(?<!\s)\s*\(#\d{1,20}\)$")
 
 
 def plain(text: object) -> str:
     """Game text without colours and markup, its letters in one normal form."""
-    return unicodedata.normalize("NFC", str(strip_ansi(str(text or ""))).strip())
+    return normalized("NFC", str(strip_ansi(str(text or ""))).strip())
 
 
 def name_of(obj: "DefaultObject", looker: "DefaultObject | None" = None) -> str:

@@ -69,7 +69,7 @@ def origin_of_line(listener: "DefaultObject") -> Origin:
                 if not isinstance(caller, ObjectDB):
                     caller = getattr(session, "puppet", None) or caller
                 parts = [getattr(owner, name, None) for name in ("args", "rhs")]
-                typed = tuple(p.strip() for p in parts if isinstance(p, str) and p.strip())
+                typed = tuple(filter(None, (plain(p) for p in parts if isinstance(p, str))))
                 return Origin(caller, typed, receivers, is_coming)
         frame = frame.f_back
     return Origin(receivers=receivers, is_coming=is_coming)

@@ -38,19 +38,35 @@ def spoken(
         is_speech: Whether the line is known to be speech.
 
     Returns:
-        The words. Of a line that is not known to be speech, and does not look like it, "".
+        The words. Of a line that is not known to be speech, only words that the speaker typed,
+        else "".
     """
-    names = [name for name in names if name]
+    names, typed = [name for name in names if name], list(typed)
     said = (words for each in typed if (words := _typed(line, names, each, is_speech)) is not None)
     words = next(said, None)
     if words is None:
         words = _quoted(line, names, is_speech)
-    if words is None:
-        words = _unquoted(line, names, is_speech)
+        if words is None:
+            words = _unquoted(line, names, is_speech)
+        if not is_speech and not _is_typed(words, line, names, typed):
+            words = ""
     for _ in range(3):  # a say inside a say
         is_own = _OWN_REFERENCE.match(words)
         words = (_quoted(words, ["/me", "me"], True) if is_own else None) or words
     return words.strip()
+
+
+def _is_typed(words: str, line: str, names: list[str], typed: list[str]) -> bool:
+    """Whether words of a line end what its speaker typed, and the rest of it was not typed, too."""
+    said, shown = _words(words), _words(_without(line, names))
+    if not said:
+        return False
+    texts = map(_words, typed)
+    return any(text == said or (text[-len(said) :] == said and text != shown) for text in texts)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def _typed(line: str, names: list[str], typed: str, is_speech: bool) -> str | None:

@@ -78,7 +78,7 @@ _ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
 _OWN_REFERENCE = re.compile(r"[/@]me\s+", re.IGNORECASE)
 # Its form of speech inside a pose, which each listener understands as far as they know the
 # language: `"hello"`, or `elvish"hello"`.
-_SPEECH = re.compile(r'(\w+)?(".*")')
+_SPEECH = re.compile(r'((?<!\w)\w+)?(".*")')
 _MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
 
 
@@ -320,17 +320,23 @@ class GameHandler:
 
         For an `asker` whom it does not obey, it walks only where they may walk too.
         """
-        wanted = folded(direction.strip())
-        self._room  # noqa: B018 - raises where there is none
-        ways = [obj for obj in self._seen(asker) if obj.destination]
-        meant = (w for w in ways if wanted in map(folded, names_of(w, self.character)))
-        if (way := next(meant, None)) is None:
-            known = ", ".join(map(self._name, ways)) or "none"
-            raise ToolError(f"there is no exit `{direction}`; exits: {known}")
+        way = self._exit(direction, asker)
         if not self._lets(asker, way, "traverse"):
             raise ToolError(f"the way `{self._name(way)}` is barred to you")
         self._go(way)
         return self.look(asker=asker)
+
+    def _exit(self, name: str, asker: str | None) -> DefaultObject:
+        """The exit that a name or a stable id means."""
+        wanted = folded(name.strip())
+        self._room  # noqa: B018 - raises where there is none
+        ways = [obj for obj in self._seen(asker) if obj.destination]
+        by_id = [way for way in ways if name.strip() == stable_id(way)]
+        by_name = [way for way in ways if wanted in map(folded, names_of(way, self.character))]
+        for way in (*by_id, *by_name):
+            return way
+        known = ", ".join(map(self._name, ways)) or "none"
+        raise ToolError(f"there is no exit `{name}`; exits: {known}")
 
     def _go(self, way: DefaultObject) -> None:
         """Walk through an exit, by its locks; `ToolError` where that fails."""
@@ -441,10 +447,9 @@ class GameHandler:
         person = self._person(to, asker)
         if person is self.character:
             raise ToolError("you cannot give anything to yourself")
-        carried = self._found(thing, self.character.contents)
-        gift = carried[0] if carried else self._lying(thing, asker)
+        gift = self._gift(thing, asker)
         self._check_order(gift, asker)
-        if not carried:
+        if gift.location is not self.character:
             gift = self._pick_up(gift)
         is_seen, body = person in self._seen(), self.character
         receiver, name = self._name(person) if is_seen else UNSEEN, self._numbered(gift)
@@ -464,6 +469,11 @@ class GameHandler:
         if gift.location is not person:
             raise ToolError(f"you could not give {name} to {receiver}{told}. {self._carried()}")
         return f"You give {name} to {receiver}. {self._carried()}"
+
+    def _gift(self, name: str, asker: str | None) -> DefaultObject:
+        """Something carried, else something that lies here."""
+        carried = self._found(name, self.character.contents)
+        return carried[0] if carried else self._lying(name, asker)
 
     def _show_act(self, line: str, exclude: Sequence[DefaultObject] = (), **mapping: Any) -> None:
         self._room.msg_contents(line, exclude=exclude, from_obj=self.character, mapping=mapping)
@@ -623,15 +633,36 @@ class GameHandler:
                 return {"id": stable_id(obj), "key": key, "kind": kind}
         return None
 
-    def meant(self, value: str, asker: str | None = None) -> list[Named]:
-        """All that an argument of a tool may mean here: things, people, ways, what it carries."""
+    def named(self, name: str, place: str, asker: str | None = None) -> Named:
+        """What a name or a stable id means in a place of `parameters.Name`; `ToolError` if none."""
+        match place:
+            case "people":
+                meant = self._person(name, asker)
+                if meant is self.character:
+                    raise ToolError("that is you yourself")
+            case "exit":
+                meant = self._exit(name, asker)
+            case "carried":
+                meant = self._thing(name, self.character.contents)
+            case "lying":
+                meant = self._lying(name, asker)
+            case "lying or carried":
+                meant = self._gift(name, asker)
+            case _:
+                meant = self._thing(name, asker=asker)
+        return self._as_named(meant)
+
+    def named_here(self, asker: str | None = None) -> list[Named]:
+        """All that a word of `asker` may name here: people, things, exits, what it carries."""
         if self.character.location is None:
             return []
-        objects = self._found(value, self._within_reach(value, asker))
-        return [
-            Named(stable_id(obj), names_of(obj, self.character), bool(obj.destination))
-            for obj in objects
-        ]
+        return list(map(self._as_named, self._within_reach("", asker)))
+
+    def _as_named(self, obj: DefaultObject) -> Named:
+        kind = "person" if is_person(obj) else "exit" if obj.destination else "thing"
+        if obj is self.character.location:
+            kind = "place"
+        return Named(stable_id(obj), names_of(obj, self.character), kind)
 
     def _within_reach(self, name: str, asker: str | None) -> list[DefaultObject]:
         """What a name may mean: what is seen and carried, the room, and whoever has it as id."""
@@ -811,9 +842,8 @@ class GameHandler:
     def _found(self, name: str, among: Sequence[DefaultObject]) -> list[DefaultObject]:
         """Those of some things that a stable id or a name means, in whole or in its last words."""
         wanted = name.strip()
-        for obj in among:
-            if wanted == stable_id(obj) and obj is not self.character:
-                return [obj]
+        if (obj := find(wanted)) is not None:  # whoever is called so
+            return [obj] if obj in among else []
         bare = _ARTICLE.sub("", wanted)
         for name in dict.fromkeys((wanted, bare, _MEASURE.sub("", bare))):
             found = self.character.search(name, candidates=among, quiet=True)

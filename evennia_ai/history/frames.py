@@ -61,7 +61,8 @@ _HEARD = re.compile(
     r'(?:\d{1,5}\. )?(?P<who>[^"\[\]<>\n]{1,120}?)(?: \[(?P<id>[^\[\]\n]{1,80})\])? '
     rf'(?P<verb>{"|".join(_VERBS.values())}|(?<=\] )[\w ]{{1,24}}(?=: "))(?:: (?P<said>.*))?'
 )
-_NAME = r"[\p{Lu}\p{Lo}][\w'’-]*(?: [\p{Lu}\p{Lo}][\w'’-]*){0,3}"
+_WORD = r"[\p{Lu}\p{Lo}][\w'’-]{0,60}"
+_NAME = rf"{_WORD}(?: {_WORD}){{0,3}}"
 _SPEAKER = regex.compile(
     rf"(?:(?P<who>{_NAME})(?: \[[^\]]{{1,80}}\])?|(?P<any>[^\"\[\]<>:\n]{{1,80}}) \[o\d[^\]]*\])"
     r"(?: (?:said|says|whispers to you|pages you))?: (?P<said>.+)"
@@ -79,7 +80,7 @@ _SOURCE = re.compile(
     r": (?P<text>.*)"
 )
 _DAY_LINE = re.compile(r"\[\d{4}-\d\d-\d\d\]")
-_CALLS = re.compile(r"\s*\[calls .*\]$")
+_CALLS = re.compile(r"(?<!\s)\s*\[calls .*\]$")
 # Ids of speakers, days, labels and notices.
 _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
 

@@ -18,6 +18,8 @@ LIVE, ABSORBED, ROLLED_BACK = "live", "absorbed", "rolled back"
 COMMITTED = "committed"
 # The tier of a record that stands for a few lines archived without a summary; no marker shows it.
 UNSUMMARISED = "unsummarised"
+# The text of a summary that lost lines, until it is made again, and of one that was rolled back.
+EMPTIED = "Part of what this summary was made from is forgotten."
 _LAST_SECOND = 253_000_000_000.0  # in the year 9987
 
 

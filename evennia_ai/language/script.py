@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Literal
 
 import regex
 
@@ -26,24 +27,34 @@ _PARTED = regex.compile(rf"[{_EASTERN}{_SOUTHERN}]")
 _UNPARTED = regex.compile(
     rf"(?:(?!\p{{Hangul}})[{_EASTERN}{_SOUTHERN}])[{_EASTERN}{_SOUTHERN}\p{{M}}]*"
 )
+# What is compared by runs: words between blanks, and letters of scripts without.
+_SPACED = regex.compile(
+    rf"[[\p{{L}}\p{{N}}\p{{M}}]--[\p{{Han}}\p{{Hiragana}}\p{{Katakana}}ー々〆{_SOUTHERN}]]+",
+    regex.V1,
+)
 _GRAPHEME = regex.compile(r"\X")
 # Marks are accents on these; elsewhere they are vowels. `й` is a letter.
 _ACCENTS = regex.compile(
-    r"(?<=[\p{Latin}\p{Greek}\p{Cyrillic}\p{Arabic}\p{Hebrew}]\p{M}*)(?<!и(?=\u0306))\p{M}"
+    r"(?<=[\p{Latin}\p{Greek}\p{Cyrillic}\p{Arabic}\p{Hebrew}])"
+    r"(?:(?<=и)(?P<letter>\u0306)\p{M}*|\p{M}+)"
 )
 _ALIKE = str.maketrans(
     {**dict(zip("ıłøđðىةـ\u200c", "iloddيه  ", strict=True)), "ـ": "", "æ": "ae"}
 )
 _ALIKE |= str.maketrans({"œ": "oe", "þ": "th", "\u200c": "", "\u00ad": "", "’": "'", "ʼ": "'"})
+_MARKS = regex.compile(r"(\p{M}{32})")
 _DIGIT = regex.compile(r"[^\P{Nd}0-9]")
 # Ends of sentences: before a blank, or, in scripts without, anywhere.
 ENDS = ".!?…؟۔।॥՞።\u3002！？．"
 CLOSERS = "\"'”’»«›)\\]」』】"
 SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<=[。！？])[{CLOSERS}]*\s*")
-# The semicolon is the question mark of Greek.
-_ASKED = regex.compile(rf"(?:[?？؟⸮՞\u037e]|(?<=\p{{Greek}}\W*);)[{CLOSERS}\s]*$")
+_BEHIND_MARK = regex.compile(rf"(?r)[^{CLOSERS}\s]")
+_QUESTION_MARKS = tuple("?？؟⸮՞\u037e")
+_LAST_LETTER, _GREEK = regex.compile(r"(?r)\w"), regex.compile(r"\p{Greek}")
 # Least length of a word, and the share of the longer one, that forms of one word begin with alike.
 FORM_LETTERS, FORM_SHARE = 3, 0.57
+# So many words in a row, or letters of a script without spaces, are somebody's own wording.
+RUN_WORDS, RUN_LETTERS = 5, 12
 # Least letters of a word that may be part of another, as `Schlüssel` of `Kellerschlüssel`.
 COMPOUND_LETTERS = 5
 
@@ -63,9 +74,19 @@ def folded(text: str) -> str:
     """A text for comparing: without case, accents, full-width forms and digits of its own."""
     if text.isascii():
         return text.lower()
-    text = unicodedata.normalize("NFKC", text).casefold().translate(_ALIKE)
-    text = _ACCENTS.sub("", unicodedata.normalize("NFD", text))
-    return unicodedata.normalize("NFC", with_digits(text))
+    text = normalized("NFKC", text).casefold().translate(_ALIKE)
+    text = _ACCENTS.sub(r"\g<letter>", normalized("NFD", text))
+    return normalized("NFC", with_digits(text))
+
+
+def normalized(form: Literal["NFC", "NFD", "NFKC"], text: str) -> str:
+    """A text in a normal form of Unicode; of very many marks in a row each part by itself.
+
+    Python puts marks into order in a time that grows with the square of their number.
+    """
+    if not _MARKS.search(text):
+        return unicodedata.normalize(form, text)
+    return "".join(unicodedata.normalize(form, part) for part in _MARKS.split(text))
 
 
 def with_digits(text: str) -> str:
@@ -109,9 +130,27 @@ def size(text: str) -> int:
     )
 
 
+def runs(text: str) -> set[str]:
+    """Each five words in a row of a text, and each twelve letters of scripts without spaces.
+
+    They are folded; what stands between words or letters does not matter.
+    """
+    text = folded(text)
+    spaced = _SPACED.findall(text)
+    letters = _GRAPHEME.findall("".join(_UNPARTED.findall(text)))
+    starts = range(len(spaced) - RUN_WORDS + 1)
+    found = {" ".join(spaced[start : start + RUN_WORDS]) for start in starts}
+    starts = range(len(letters) - RUN_LETTERS + 1)
+    return found | {"".join(letters[start : start + RUN_LETTERS]) for start in starts}
+
+
 def is_asked(sentence: str) -> bool:
     """Whether a sentence ends with a question mark of any script."""
-    return _ASKED.search(sentence) is not None
+    end = _BEHIND_MARK.search(sentence)
+    if end is None or end[0] != ";":
+        return end is not None and end[0] in _QUESTION_MARKS
+    letter = _LAST_LETTER.search(sentence)  # the semicolon is the question mark of Greek
+    return letter is not None and _GREEK.match(letter[0]) is not None
 
 
 def is_unparted(text: str) -> bool:

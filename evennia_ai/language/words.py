@@ -3,9 +3,11 @@
 The package has no other stemmers.
 """
 
+import itertools
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, lru_cache
+from typing import Any
 
 import regex
 import snowballstemmer
@@ -52,13 +54,41 @@ MOST_WORDS = 400
 _PLAIN_END = re.compile(r"(?<=[.!?;])[\"')]*\s+")
 # What marks a cut in an excerpt, and where sentences end.
 CUT = "…"
+# Places of wanted words among which the best part of a line is looked for.
+MOST_PLACES = 200
 _END = re.compile(r"[.!?؟۔।]\s+|[。！？]")
+# An escape in JSON: both halves of a character, half of one or a NUL, or any other.
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}"
+    r"|(u[dD][89a-fA-F][\da-fA-F]{2}|u0000)|.)",
+    re.S,
+)
 _SPOKEN = regex.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 
 def storable(text: str) -> str:
     """A text every database, tokenizer and network takes: no lone surrogates, no NULs."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", " ")
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # two halves that belong together become one character
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+    return text.replace("\x00", "")
+
+
+def storable_json(text: str) -> str:
+    """A JSON text without them, also where they are escaped."""
+    return storable(_ESCAPE.sub(lambda found: "" if found[1] else found[0], text))
+
+
+def storable_value(value: Any) -> Any:
+    """A value of JSON whose texts, at any depth, are storable."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, Mapping):
+        return {storable(str(key)): storable_value(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [storable_value(each) for each in value]
+    return value
 
 
 def sentences(text: str) -> list[str]:
@@ -312,7 +342,8 @@ def _part(row: str, wanted: set[str], room: int) -> str:
     """The part of a line with most of the wanted words, from shortly before the first of them."""
     if len(row) <= room:
         return row
-    shared = {at: word for at, word in _compared(row).items() if word in wanted}
+    places = ((at, word) for at, word in _compared(row).items() if word in wanted)
+    shared = dict(itertools.islice(places, MOST_PLACES))
     width = room - 2 * len(CUT) - 1
     lead = width // 3
 

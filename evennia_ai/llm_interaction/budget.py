@@ -36,6 +36,9 @@ REGIONS = (
 TARGET_SHARE, SUMMARIES_SHARE, KEPT_SHARE = 0.5, 0.3, 0.7
 # A smaller room than this share of the limit is no room to talk in; it is never counted as less.
 LEAST_SHARE = 0.15
+# Requests that may show the lines of a compaction: so many, and one more for so many tokens, in an
+# extraction and in a summary.
+REQUESTS, TOKENS_A_PASS, TOKENS_A_CHUNK = 4, 4_000, 500
 # Tokens of a summary's title and frame; and the fewest that a summary is given.
 MARKER_TOKENS, LEAST_SUMMARY = 12, 30
 
@@ -124,7 +127,7 @@ class ReplyTrace(Stored):
     completion_tokens: int = 0
     cost: float | None = None  # US dollars of all these calls; None if one of them is unknown
     cached_tokens: int = 0  # prompt tokens of all these calls that the provider read from its cache
-    # Names of the guards that cut the turn's replies (`llm_interaction.guards`).
+    # Why replies of the turn were no answers (`llm_interaction.reply.fault`).
     cuts: tuple[str, ...] = ()
     # Whether the game's moderation replaced or refused something of the turn.
     moderated: bool = False
@@ -284,6 +287,11 @@ def capped(text: str, cap_tokens: int, count: Counter) -> str:
         text = shorter[: end + 1] if end > len(shorter) // 2 else shorter.rstrip()
         tokens = count(text)
     return text.strip()
+
+
+def most_requests(tokens: int, each: int) -> int:
+    """How many requests may show lines of so many tokens; a tiny room would ask for many more."""
+    return REQUESTS + tokens // each
 
 
 def packed(lines: Sequence[str], room_tokens: int, count: Counter) -> tuple[tuple[str, ...], ...]:

@@ -5,11 +5,12 @@
     client = ModelClient(api_base="http://127.0.0.1:1234/v1")
     reply = yield client.complete(ModelRequest(messages=(...), model="any"))
 
-A request is tried at its model, with back-off, then at each fallback model. A circuit breaker
-skips a model that keeps failing. Prompts and keys never reach a log line.
+A request is tried at its model, with back-off, then at each fallback model, within one time limit.
+While another model waits, a try gets at most half of the time that is left. A circuit breaker skips
+a model that keeps failing. Prompts and keys never reach a log line.
 
 The client learns the window of each model: from LiteLLM's table, from the server at the configured
-address, from overflow errors, and from the tokens that replies count (`windows.KnownWindow`).
+address, and from overflow errors (`windows.KnownWindow`).
 """
 
 import asyncio
@@ -30,13 +31,13 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
-from evennia_ai.llm_interaction.models import Models, RetryPolicy, ask_server
+from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import ONLY_SPEAKS, SPEAKS_AND_CALLS, Profile
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.trial import talks_with_tools
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelFacts, ModelReply, ModelRequest
-from evennia_ai.llm_interaction.windows import KnownWindow, Window, named_window
+from evennia_ai.llm_interaction.windows import KnownWindow, Window
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")
@@ -50,18 +51,12 @@ TRIAL_PAUSE_S = 60.0
 PROBE_S = 20.0
 # A model whose account is empty is asked again after this long.
 CREDIT_REST_S = 45.0
-# A whole request, all models, takes at most this many times its `timeout_s`. 2 x 60 s is the
-# default time of a turn. And the longest pause of a model because of a Retry-After.
-TOTAL_FACTOR, REST_CAP_S = 2.0, 300.0
-# No attempt begins with less than this share of its time left.
+# Longest pause of a model because of a Retry-After.
+REST_CAP_S = 300.0
+# No try begins with less than this share of a whole try's time.
 _LEAST_SHARE = 0.1
-# A server of the game's own that has not answered for so long may have to load its model and to
-# read the whole prompt: it gets so many times the time.
-KEEP_WARM_S, COLD_FACTOR = 300.0, 2.0
 # A server is asked for its window again after this long: it may have been started anew.
 _ASK_AGAIN_S = 300.0
-# An unknown refusal of a prompt with more tokens may be about its length.
-_LARGE_TOKENS = 2_000
 
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
@@ -238,29 +233,22 @@ class ModelClient:
         return wire.is_own_server(self._ready().litellm, where)
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
-        began, home = self._clock(), self._endpoint(request.model, request.model)
-        since_s = began - self.models.of(home.model).answered_at
-        if since_s > KEEP_WARM_S and self._is_own(home):
-            request = replace(request, timeout_s=COLD_FACTOR * request.timeout_s)
-        ends = began + TOTAL_FACTOR * request.timeout_s
+        began = self._clock()
+        ends = began + request.within_s
         models = (request.model, *request.fallback_models)
         failures: list[tuple[str, Failure]] = []
         outcomes: list[ModelReply | Failure] = []  # of every HTTP call
         for place, model in enumerate(models):
             where = self._endpoint(model, request.model)
             await self._look_up(where)
-            share_s = max(0.0, ends - self._clock())
-            if where.is_offline:
-                share_s = max(_OFFLINE_GRACE_S, share_s)
-            else:  # an equal part of the time that is left
-                share_s /= sum(not m.startswith(wire.OFFLINE_PREFIX) for m in models[place:])
+            has_next = request.has_next or place + 1 < len(models)
             known = self._window(model) if request.prompt_tokens else None
             # For a fallback nobody has made room for the reply yet.
             size = request.prompt_tokens + (request.max_tokens if place else 0)
             if known and size > known.tokens:
                 outcome: ModelReply | Failure = Failure("context_window")
             else:
-                outcome = await self._ask(request, where, share_s, outcomes)
+                outcome = await self._ask(request, where, ends, has_next, outcomes)
                 if not where.is_offline:
                     outcome = self._learned(request, where, outcome)
             if isinstance(outcome, ModelReply):
@@ -317,23 +305,13 @@ class ModelClient:
     def _learned(
         self, request: ModelRequest, where: wire.Endpoint, outcome: ModelReply | Failure
     ) -> ModelReply | Failure:
-        """An outcome; what it says of the model's window is noted.
-
-        An unknown refusal of a large prompt is taken for an overflow, once. If the smaller prompt
-        is refused, too, it was none: the window is as it was.
-        """
+        """An outcome; what it says of the model's window is noted."""
         known, sizes = self.models.of(where.model), (request.prompt_tokens, request.max_tokens)
         if isinstance(outcome, ModelReply):
-            known.window = known.window.counted(request.prompt_tokens, outcome.prompt_tokens)
             return outcome
-        if outcome.kind == "bad_request" and known.doubted is not None:
-            known.window = known.doubted
-        elif outcome.kind == "bad_request" and request.prompt_tokens > _LARGE_TOKENS:
-            known.doubted = known.window
-            outcome = replace(outcome, kind="context_window")
         if outcome.kind == "context_window":
             listed = wire.window_of(self._ready().litellm, where.model)
-            known.window = known.window.overflowed(named_window(outcome.said), *sizes, listed)
+            known.window = known.window.overflowed(outcome.window, *sizes, listed)
         elif outcome.kind == "connection":  # one that comes back may have another window
             known.next_lookup = -math.inf
         return outcome
@@ -342,29 +320,34 @@ class ModelClient:
         self,
         request: ModelRequest,
         where: wire.Endpoint,
-        share_s: float,
+        ends: float,
+        has_next: bool,
         outcomes: list[ModelReply | Failure],
     ) -> ModelReply | Failure:
-        """Try one model as often as policy, breaker and its share of time allow.
+        """Try one model as often as policy, breaker and the time until `ends` allow.
+
+        While another level waits (`has_next`), a try has at most half of the time that is left. A
+        model that does not answer somebody who waits is not tried again, and then left alone.
 
         A request that is refused for its shape, or whose reply was only thoughts, is sent again at
         once in another one. The outcome of each HTTP call is added to `outcomes`.
         """
         model = self.models.of(where.model)
         profile = model.profile
-        until = self._clock() + share_s
-        latest = until - _LEAST_SHARE * request.timeout_s
         outcome: ModelReply | Failure = Failure("breaker_open")
         tries = 0
         while tries < self._retry.attempts and model.admits():
-            most_s = max(request.timeout_s, _OFFLINE_GRACE_S * where.is_offline)
-            limit_s = min(most_s, max(0.0, until - self._clock()))
+            limit_s = min(request.timeout_s, self._share_s(ends, has_next))
+            if where.is_offline:
+                limit_s = max(_OFFLINE_GRACE_S, limit_s)
             outcome = await self._attempt(where, request, limit_s, profile)
             outcomes.append(outcome)
             if where.is_offline or request.purpose == READ_AHEAD:
                 return outcome
             taught = model.taught(profile, request, outcome)
-            if taught != profile and self._clock() <= latest:
+            # The longest wait that leaves time for a further try.
+            spare_s = self._share_s(ends, has_next) - _LEAST_SHARE * request.timeout_s
+            if taught != profile and spare_s >= 0 and not request.is_own:
                 profile = taught
                 continue
             if isinstance(outcome, ModelReply):
@@ -375,11 +358,10 @@ class ModelClient:
                 break
             tries += 1
             wait_s = self._retry.wait_s(outcome, tries, random.random())
-            if wait_s is None or self._clock() + wait_s > latest or model.is_open:
-                if outcome.kind == "credit":
-                    model.rest(CREDIT_REST_S)
-                elif outcome.retry_after_s:
-                    model.rest(min(outcome.retry_after_s, REST_CAP_S))
+            is_hung = request.has_next and outcome.kind == "timeout" and outcome.status is None
+            is_over = is_hung or request.is_own or model.is_open
+            if wait_s is None or wait_s > spare_s or is_over:
+                self._leave_alone(model, outcome, is_hung)
                 break
             said = f"`{where.model}` ({request.purpose}): {outcome.kind}"
             again = f"{said}; trying again in {wait_s:.1f} s"
@@ -387,6 +369,19 @@ class ModelClient:
             await asyncio.sleep(wait_s)
         is_empty = isinstance(outcome, ModelReply) and outcome.is_empty
         return Failure("empty") if is_empty else outcome
+
+    def _leave_alone(self, model: Model, failure: Failure, is_hung: bool) -> None:
+        """Let a model rest if its failure asks for it: who comes next must not wait in vain."""
+        if is_hung:
+            model.rest(self._retry.cooldown_s)
+        elif failure.kind == "credit":
+            model.rest(CREDIT_REST_S)
+        elif failure.retry_after_s:
+            model.rest(min(failure.retry_after_s, REST_CAP_S))
+
+    def _share_s(self, ends: float, has_next: bool) -> float:
+        """Seconds until `ends`, or half of them while another level waits."""
+        return max(0.0, ends - self._clock()) / (2 if has_next else 1)
 
     async def _attempt(
         self,
@@ -401,11 +396,13 @@ class ModelClient:
             async with asyncio.timeout(limit_s):
                 outcome: ModelReply | Failure = await self._ready().call(where, request, profile)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
-            outcome = failure_of(error)
+            outcome = failure_of(error, wire.texts_of(request))
         except BaseException:
             model.abandoned()
             raise
-        if isinstance(outcome, Failure) and not outcome.is_answer:
+        if isinstance(outcome, Failure) and outcome.kind == "unsendable":
+            model.abandoned()  # which says nothing of the model
+        elif isinstance(outcome, Failure) and not outcome.is_answer:
             model.failed()
         else:
             model.succeeded()

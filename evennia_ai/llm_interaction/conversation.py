@@ -25,7 +25,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from evennia_ai.history.frames import Heard, Note, flat, note, read_talk_line, shown_name
+from evennia_ai.history.frames import (
+    NOTICED,
+    Heard,
+    Note,
+    flat,
+    note,
+    read_talk_line,
+    shown_name,
+)
 from evennia_ai.language.script import folded
 from evennia_ai.language.tables import DEFAULT, tables
 from evennia_ai.recall.values import Hit
@@ -33,6 +41,7 @@ from evennia_ai.recall.values import Hit
 # Labels of the notes in the newest turn.
 NOW, HERE, ABOUT, FEELING = "Now", "Here", "About", "You feel"
 REMEMBERED, KNOWN, BEFORE = "You remember", "You know", "What happened before"
+RELATED = "Related past experience"
 PASSED, LANGUAGE, NOBODY, AGAIN = "Time passes", "Answer in", "Nobody spoke to you", "Once more"
 DONE = "You have just done"
 # Labels in the system text.
@@ -47,11 +56,8 @@ _PLACE_LINE = re.compile(rf"^({PLACE}|{LOOKS}|{THINGS}|{WAYS}|{CARRIED}): (.*)$"
 _LEDGER_ROWS = re.compile(rf"^{re.escape(LEDGER)}:\n(?P<rows>(?:[^\n]+\n?)+)", re.MULTILINE)
 _IDENTITY = re.compile(r"^You are (?P<name>[^\n,.]{1,80})", re.MULTILINE)
 # How a note begins; a reply that holds one goes on with the prompt.
-NOTE_BEGINS = re.compile(
-    rf"^\((?:{'|'.join((NOW, HERE, REMEMBERED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY, AGAIN))}"
-    r"|You notice)\b[^:()\n]{0,80}:",
-    re.MULTILINE,
-)
+_LABELS = (NOW, HERE, REMEMBERED, RELATED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY, AGAIN, NOTICED)
+NOTE_BEGINS = re.compile(rf"^\((?:{'|'.join(_LABELS)})\b[^:()\n]{{0,80}}:", re.MULTILINE)
 
 Chat = dict[str, Any]
 Exchange = tuple[str, str]
@@ -142,7 +148,7 @@ def ago(at: str, now: float) -> str:
 
 def memory_row(hit: Hit, now: float, with_id: bool) -> str:
     """A memory as a note: who said it, how long ago, and its id where a tool can open it."""
-    label = KNOWN if hit.kind == "lore" else REMEMBERED
+    label = {"lore": KNOWN, "summary": RELATED}.get(hit.kind, REMEMBERED)
     parts = (label, hit.turn_id if with_id else "", ago(str(hit.at or ""), now))
     said = f"{shown_name(hit.speaker)}: {hit.text}" if hit.speaker else hit.text
     return note(", ".join(filter(None, parts)), said)

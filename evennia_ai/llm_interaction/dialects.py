@@ -160,7 +160,7 @@ def _named_alike(text: str, tools: Tools) -> str:
     return text
 
 
-_ATTRIBUTE = r"\w+=(?:\"[^\"<>]*\"|'[^'<>]*')"
+_ATTRIBUTE = r"\w{1,60}=(?:\"[^\"<>]*\"|'[^'<>]*')"
 
 
 def _of_attributes(tag: str) -> str:
@@ -372,7 +372,7 @@ _REACT = re.compile(
     re.M | re.S | re.I,
 )
 # Agents that write the action as an object.
-_ACTION = re.compile(r"\A\s*(?:(?:Question|Plan|Thought):.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
+_ACTION = re.compile(r"\A\s*+(?:(?:Question|Plan|Thought):.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
 
 

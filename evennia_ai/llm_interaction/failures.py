@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction.windows import is_overflow
+from evennia_ai.llm_interaction.windows import is_overflow, named_window
 
 # What each kind of failure is called, by what is done about it.
 WAIT = {  # tried again, after the time that headers or the text ask for
@@ -34,6 +34,7 @@ ANSWERED = {  # the model is there: pay, shrink, reshape, or let the next one an
 GIVE_UP = {
     "auth": "the key was refused; check `EVENNIA_AI_LLM_API_KEY`",
     "not_found": "unknown model or address; check `EVENNIA_AI_LLM_MODEL`",
+    "unsendable": "the request holds what cannot be sent; check `EVENNIA_AI_LLM_API_KEY`",
 }
 _EXPLAINED = {**WAIT, **ANSWERED, **GIVE_UP}
 
@@ -47,6 +48,7 @@ class Failure:
     retry_after_s: float | None = None  # seconds the server asked to wait, None if it did not
     # The provider's own words. They may quote the prompt: never logged.
     detail: str = field(default="", repr=False)
+    window: int | None = None  # the window in tokens that an overflow names
     # All texts of the failure, also the server's body. Never logged.
     said: str = field(default="", repr=False)
 
@@ -151,8 +153,8 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 # Names of exception classes anywhere in the chain, most telling first.
 _BY_CLASS: tuple[tuple[str, set[str]], ...] = (
     ("local_model", {"LocalModelError"}),
+    ("unsendable", {"UnicodeEncodeError"}),
     ("bad_response", {"JSONDecodeError", "APIResponseValidationError", "ValidationError"}),
-    ("context_window", {"ContextWindowExceededError"}),
     ("refused", {"ContentPolicyViolationError"}),
     ("rate_limit", {"RateLimitError"}),
     ("auth", {"AuthenticationError", "PermissionDeniedError"}),
@@ -186,8 +188,11 @@ _VAGUE = {
 }
 
 
-def failure_of(error: BaseException) -> Failure:
-    """What an exception of LiteLLM, of the HTTP client or of a time limit means."""
+def failure_of(error: BaseException, asked: str = "") -> Failure:
+    """What an exception of LiteLLM, of the HTTP client or of a time limit means.
+
+    `asked` are the texts of the request, which a server may quote.
+    """
     chain = [error]
     while len(chain) < 10 and (cause := chain[-1].__cause__ or chain[-1].__context__):
         chain.append(cause)
@@ -195,11 +200,16 @@ def failure_of(error: BaseException) -> Failure:
     # Clients keep the server's body beside their own text.
     said = " ".join(f"{link} {getattr(link, 'body', '')}" for link in chain)
     wait_s = next((s for link in chain if (s := retry_after_s(_headers(link))) is not None), None)
-    return sorted_failure(_kind(chain, status), status, said, wait_s, str(error))
+    return sorted_failure(_kind(chain, status), status, said, wait_s, str(error), asked)
 
 
 def sorted_failure(
-    kind: str, status: int | None, said: str, wait_s: float | None = None, detail: str = ""
+    kind: str,
+    status: int | None,
+    said: str,
+    wait_s: float | None = None,
+    detail: str = "",
+    asked: str = "",
 ) -> Failure:
     """A failure by what the server said.
 
@@ -209,18 +219,20 @@ def sorted_failure(
         said: All the texts of the failure.
         wait_s: The seconds that a header asked to wait.
         detail: What staff may see of the texts.
+        asked: The texts of the request.
     """
+    window = None
     if kind in _VAGUE:
         wait_s = told_wait_s(said) if wait_s is None else wait_s
         found = next((name for name, pattern in _SAID if pattern.search(said)), kind)
-        if is_overflow(said, kind == "context_window"):
-            kind = "context_window"
+        if is_overflow(said, asked):
+            kind, window = "context_window", named_window(said, asked)
         elif found == "credit" and (wait_s is not None or _WAITS.search(said)):
             kind = "rate_limit"
         # A server's own word for its trouble tells less than a 422 does.
         elif (kind, found, status) != ("bad_request", "server", 422):
             kind = found
-    return Failure(kind, status, wait_s, detail, said)
+    return Failure(kind, status, wait_s, detail, window, said)
 
 
 def _status(error: BaseException) -> int | None:
@@ -250,9 +262,9 @@ def _kind(chain: Sequence[BaseException], status: int | None) -> str:
         if named is None and "BadRequestError" in names:
             return "bad_request"
         return named or ("server" if "APIError" in names else "bad_response")
-    # A 400 may be about the window or the content; otherwise the status says more than a name.
+    # A 400 may be about the content; otherwise the status says more than a name.
     if status in (400, 412, 422):
-        return named if named in ("context_window", "refused") else "bad_request"
+        return named if named == "refused" else "bad_request"
     return _BY_STATUS.get(status, "server" if status >= 500 else "bad_request")
 
 
@@ -296,14 +308,14 @@ def _reset_s(value: str, now: float) -> float | None:
 
 _UNITS = {"ms": 0.001, "milli": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = (
-    r"\d+(?:\.\d+)?\s*(?:ms|milliseconds?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|days?)"
+    r"\d{1,15}(?:\.\d{1,15})?\s{0,9}(?:ms|milliseconds?|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?|h(?:ours?)?|days?)"
     r"(?![a-z])"
 )
 _SPOKEN = re.compile(rf"(?:{_PART}\s*)+", re.I)
 _ASKED = re.compile(
     r"(?:retry.?delay|(?:re)?try(?:ing)?(?: again)?|wait|available(?: again)?|resets?)\W{1,5}"
     rf"(?:(?:in|after|for|at least)\W{{1,3}})*(?P<time>{_SPOKEN.pattern})"
-    r"|(?:retry.?after|reset\w*in|estimated_time)(?:_?seconds)?\W{1,5}(?P<seconds>\d+(?:\.\d+)?)",
+    r"|(?:retry.?after|reset\w*in|estimated_time)(?:_?seconds)?\W{1,5}(?P<seconds>\d{1,15}(?:\.\d{1,15})?)",
     re.I,
 )
 
@@ -319,7 +331,7 @@ def told_wait_s(text: str) -> float | None:
 
 def _spoken_s(text: str) -> float:
     """Seconds of a time as ``1m26.4s`` or ``20 seconds``."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(ms|milli|[smhd])", text, re.I)
+    parts = re.findall(r"(\d{1,15}(?:\.\d{1,15})?)\s{0,9}(ms|milli|[smhd])", text, re.I)
     return sum(float(number) * _UNITS[unit.lower()] for number, unit in parts)
 
 

@@ -71,7 +71,8 @@ _SPELLED_ELSEWHERE = frozenset(map(str, range(13)))
 _SPELLED_UNKNOWN = _SPELLED_ELSEWHERE.union(map(str, (*range(20, 101, 10), 1000)))
 
 
-_CLAUSE = regex.compile(rf"[,;:،؛\"{regex.escape(ENDS)}]+(?=\s|$)|[。！？，、；：]+|\n")
+_MARKS = rf"[,;:،؛\"{regex.escape(ENDS)}]"
+_CLAUSE = regex.compile(rf"(?<!{_MARKS}){_MARKS}++(?=\s|$)|[。！？，、；：]+|\n")
 _WORD = regex.compile(r"\w[\w\p{M}]*(?:['’-]\w[\w\p{M}]*)*")
 # Content words that a clause must hold before it can be turned round.
 LEAST_WORDS = 2

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from evennia_ai.llm_interaction.budget import Room
 from evennia_ai.llm_interaction.regions import Caps
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelFacts
+from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 
 # Largest size of the prompt's part about room, time and people, and of a base model's summary.
 TAIL_TOKENS, PLAIN_SUMMARY_TOKENS = 800, 200
@@ -55,7 +56,17 @@ class Limits:
 
         The offline model is; another one where a trial found that it talks as well with them.
         """
-        return self.model == OFFLINE_MODEL or (not self.is_base and bool(self.facts.calls_tools))
+        may_call = not (self.is_base or self.only_talks)
+        return self.model == OFFLINE_MODEL or (may_call and bool(self.facts.calls_tools))
+
+    @property
+    def only_talks(self) -> bool:
+        """Whether the model's window is so small that it can answer and do nothing else.
+
+        There is no compaction, no extraction and no other work for the assistant itself then: its
+        room is too small for the results, and the work would begin again and again.
+        """
+        return self.facts.window is not None and self.facts.window.tokens < USABLE_TOKENS
 
     @property
     def speech(self) -> str:

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from twisted.logger import Logger
 
@@ -70,11 +71,8 @@ class Model:
     now: Callable[[], float]
     profile: Profile = UNKNOWN
     window: KnownWindow = KnownWindow()  # noqa: RUF009 - frozen
-    answered_at: float = -math.inf
     next_trial: float = -math.inf
     next_lookup: float = -math.inf
-    # The window before an unknown refusal was taken for an overflow.
-    doubted: KnownWindow | None = None
     is_stubborn: bool = False  # whether it refused the plainest shape, too
     failures: int = 0  # in a row
     open_until: float = -math.inf  # of the breaker; in the past without end while it is closed
@@ -98,7 +96,6 @@ class Model:
     def succeeded(self) -> None:
         """The model answered: close."""
         self.failures, self.open_until, self.is_probing = 0, -math.inf, False
-        self.answered_at = self.now()
 
     def failed(self) -> None:
         """The model did not answer."""
@@ -197,13 +194,16 @@ async def ask_server(address: str, api_key: str | None, model: str) -> tuple[Win
     root = address.rstrip("/").removesuffix("/v1")
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     is_reached = False
+    if api_key and not api_key.isascii():
+        return None, True  # the first request says so
 
     async def asked(source: str, method: str, path: str) -> Window | None:
         nonlocal is_reached
         body = {"model": model} if method == "POST" else None
         try:
             async with asyncio.timeout(LOOKUP_S):
-                response = await client.request(method, root + path, json=body)
+                page = root + path.format(model=quote(model, safe=""))
+                response = await client.request(method, page, json=body)
             is_reached |= response.status_code < 500  # llama.cpp is still loading
             return window_in(response.json(), model, source) if response.is_success else None
         except TimeoutError:

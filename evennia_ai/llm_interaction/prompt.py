@@ -131,9 +131,9 @@ def draft_prompt(
     """
     name, limits = model or script.model_name, script.limits(model)
     history, older = shown_history(script, request.audience)
-    # Also of somebody in quarantine, whom it answers and whose words it keeps to itself.
-    heard = script.seen(request.audience).by_ids(request.source_ids)
-    answered = tuple(message for message in heard if message.speaker)
+    # Also of somebody whose words are in quarantine: what is said now is answered.
+    asked = script.seen(request.audience).by_ids(request.source_ids)
+    answered = tuple(message for message in asked if message.speaker)
     answers = {m.id for m in answered}
     recalls = script.tools.traits.recalls
     shown = [_as_shown(m, found, recalls) for m in history if m.id not in answers]
@@ -150,7 +150,7 @@ def draft_prompt(
         archived=older,
         retrieved=tuple(
             conversation.memory_row(hit, script.now(), limits.calls_tools)
-            for hit in request.retrieved
+            for hit in sorted(request.retrieved, key=lambda hit: hit.kind == "summary")
         ),
         tail=tuple(_present_rows(script, request)),
         newer=newer,
@@ -392,6 +392,7 @@ def model_request(
         messages=prompt.messages,
         tools=prompt.tools,
         timeout_s=config.llm_timeout_s,
+        within_s=config.turn_timeout_s,
         purpose=purpose,
         prompt_tokens=prompt.budget.total - reserve,
         called=main_arguments(known),

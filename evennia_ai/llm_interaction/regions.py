@@ -146,11 +146,12 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
             f"summary {name or marker.id}",
             caps.summary + SUMMARY_FRAME_TOKENS,
             ((3, 0),),
-            _summary(marker.content, name if regions.has_ids else "", count),
+            _summary(text, name if regions.has_ids else "", count),
         )
         for marker in regions.history
         if marker.is_summary
         for name in [str(marker.metadata.get("summary_id") or "")]
+        for text in [marker.content.removeprefix(SUMMARY_TITLE).lstrip()]
     ]
     examples = "\n".join(line for exchange in regions.examples for line in exchange)
     ledger = rows(f"{LEDGER}:", regions.ledger)

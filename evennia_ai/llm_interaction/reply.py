@@ -19,7 +19,7 @@ from evennia_ai.llm_interaction.dialects import replacements
 REPLY_CHARS = 600
 REPLY_PIECES = 4
 # Longer replies are cut before they are read: a runaway must not block the reactor.
-CLEANED_CHARS = 20_000
+CLEANED_CHARS = 6_000
 # A line of fewer words may be said again, and may be that which it answers.
 REPEATED_WORDS = 5
 

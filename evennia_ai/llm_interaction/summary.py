@@ -13,7 +13,13 @@ from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
 from evennia_ai.language.script import words
 from evennia_ai.language.tables import AUTO, DEFAULT
-from evennia_ai.llm_interaction.budget import TokenBudget, capped, packed
+from evennia_ai.llm_interaction.budget import (
+    TOKENS_A_CHUNK,
+    TokenBudget,
+    capped,
+    most_requests,
+    packed,
+)
 from evennia_ai.llm_interaction.contexts import (
     KEEP_LANGUAGE,
     SUMMARY_MARK,
@@ -211,13 +217,17 @@ def summarise_lines(
     prompt, told = summary_prompt(script, instructions, lines), instructions or ""
     made: list[Summary] = []
     parts: list[Summary] = []
-    fits_left = FITS
+    fits_left, extracts = FITS, False
     while True:
         most = script.limits().caps.summary if cap is None else cap
         used = script.count(prompt) + script.limits().caps.summary + FRAME_TOKENS
         # Whichever of the models gets it.
-        least = min(script.limits(model).tokens for _, model in summary_levels(script))
-        runs = yield script.mind.work(packed, lines, max(100, least - used), script.count)
+        levels = [each for each in summary_levels(script) if not extracts or is_extract(each)]
+        room = max(100, min(script.limits(model).tokens for _, model in levels) - used)
+        runs = yield script.mind.work(packed, lines, room, script.count)
+        if len(runs) > most_requests(len(runs) * room, TOKENS_A_CHUNK) and not extracts:
+            extracts = True  # a model would be asked again and again
+            continue
         # Summaries of summaries end: where they are not fewer than before, one request takes all.
         last = bool(made) and len(runs) >= len(parts)
         new: list[Summary] = []
@@ -226,7 +236,7 @@ def summarise_lines(
                 may_shorten = fits_left > 0 and not last
                 there = written if len(runs) == 1 and not made else None
                 part = _one_summary(
-                    script, prompt, request_text(run), most, told, may_shorten, there
+                    script, levels, prompt, request_text(run), most, told, may_shorten, there
                 )
                 new.append((yield part))
         except WindowError:  # the window is smaller than was known: pack the lines anew
@@ -249,6 +259,7 @@ def summarise_lines(
 @inlineCallbacks
 def _one_summary(
     script: Assistant,
+    models: Sequence[tuple[str, str]],
     prompt: str,
     text: str,
     cap: int,
@@ -258,22 +269,24 @@ def _one_summary(
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose answer is one.
 
+    `models` are the levels, each with its model.
+
     Fails with `WindowError` if a shorter text is wanted and `may_shorten`.
     """
     rejected: list[str] = []
     source = yield script.mind.work(count_tokens, text, script.count)
     there = [(LEVELS[0], written.model, written)] if written else []
-    levels = [(level, model, None) for level, model in summary_levels(script)]
+    levels = [(level, model, None) for level, model in models]
     for level, model, reply in (*there, *levels):
         try:
             if reply is None:
                 reply = yield ask_model(
                     script, prompt, text, model=model, max_tokens=cap, user_tokens=source
                 )
-            is_extract = model == OFFLINE_MODEL  # which quotes
-            short = yield script.mind.work(finished, reply, source, cap, script.count, is_extract)
+            quotes = is_extract((level, model))
+            short = yield script.mind.work(finished, reply, source, cap, script.count, quotes)
             struck, ground = 0, f"{text}\n{instructions}"
-            if not is_extract:
+            if not quotes:
                 short, struck = yield supported(script, short, ground, reply.model)
         except ModelError as error:
             if isinstance(error, WindowError) and may_shorten:
@@ -323,6 +336,11 @@ def finished(
     if count(text) >= source:
         raise ModelError(f"not shorter than its source ({source} tokens)")
     return capped(text, cap, count)
+
+
+def is_extract(level: tuple[str, str]) -> bool:
+    """Whether a level's model is the offline one, which quotes."""
+    return level[1] == OFFLINE_MODEL
 
 
 def summary_levels(script: Assistant) -> list[tuple[str, str]]:

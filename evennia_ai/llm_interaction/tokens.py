@@ -49,7 +49,12 @@ def use_shipped_vocabularies() -> bool:
     return "TIKTOKEN_CACHE_DIR" in os.environ
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=_KNOWN_TEXTS)
+def _short_tokens(encoding: Any, text: str) -> int:
+    return len(encoding.encode_ordinary(text))
+
+
+@functools.cache
 def _tiktoken_counter(name: str) -> Counter | None:
     if not use_shipped_vocabularies():
         return None
@@ -59,13 +64,9 @@ def _tiktoken_counter(name: str) -> Counter | None:
         return None
     encoding._mergeable_ranks = {}  # 14 MB that it was made of, and needs no more
 
-    @functools.lru_cache(maxsize=_KNOWN_TEXTS)
-    def short(text: str) -> int:
-        return len(encoding.encode_ordinary(text))
-
     def count(text: str) -> int:
         if len(text) <= _SHORT_CHARS:
-            return short(text)
+            return _short_tokens(encoding, text)
         pieces = range(0, len(text), _PIECE_CHARS)
         return sum(len(encoding.encode_ordinary(text[i : i + _PIECE_CHARS])) for i in pieces)
 

@@ -4,6 +4,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, TypedDict
 
+from evennia_ai.language.words import storable_json
+
 # Longer arguments are no arguments of any tool here; they must be readable JSON all the same.
 ARGUMENT_CHARS = 100_000
 
@@ -51,6 +53,7 @@ def storable_call(call: Call) -> dict[str, Any]:
     function = dict(function) if isinstance(function, Mapping) else {}
     raw = function.get("arguments")
     text = raw if isinstance(raw, str) else json.dumps(raw if raw is not None else {})
+    text = storable_json(text)
     if len(text) > ARGUMENT_CHARS or not isinstance(loaded(text), dict):
         text = json.dumps({"unreadable": text[:ARGUMENT_CHARS]}, ensure_ascii=False)
     return {**call, "function": {**function, "arguments": text}}

@@ -35,13 +35,18 @@ class ModelRequest:
     thinking: str = "default"
     # Further fields, as ``temperature``, by their names.
     extra: Mapping[str, Any] = field(default_factory=dict)
-    timeout_s: float = 60.0  # seconds for one attempt
+    timeout_s: float = 30.0  # most seconds for one try
+    within_s: float = 60.0  # most seconds for all tries at all models
+    # Whether somebody else answers if none of these models does: half of the time left is theirs.
+    has_next: bool = False
     purpose: str = "tick"  # ``tick``, ``summary``, ``extraction`` and the like, for logs and bills
     prompt_tokens: int = 0  # tokens of the prompt as we count them
     # The tools that a text may call, by name, each with the argument that may follow as plain text;
     # see `dialects.read`.
     called: Mapping[str, str] = field(default_factory=dict)
     reported: bool = False  # whether the reply reports what others said, as a summary does
+    # Whether nobody asked for it: it is tried once, at one model.
+    is_own: bool = False
     # Who asks for what: a request made again after a reload has the same one, and gets the reply of
     # the first. Empty for one that is not made again.
     key: str = ""

@@ -1,47 +1,39 @@
 """A model's context window, read from what servers answer and from overflow errors. No I/O.
 
-A server says its window in the tokens of its own model. Our counter gives other figures for the
-same text. `KnownWindow` keeps both apart and returns what a prompt may hold by our count.
+A window is what a server says, or what an overflow names. Usage figures say nothing about it: some
+servers count thoughts and tools into a prompt, others leave out what they had in their cache.
 """
 
-import math
 import re
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evennia_ai.history.records import as_dict, as_list
 
 # Numbers outside this range are no window of a model.
 LEAST_TOKENS, MOST_TOKENS = 128, 100_000_000
-# A ratio of shorter prompts says more about the frame of a request than about its text.
-RATIO_TOKENS, MOST_RATIO = 200, 8.0
-# Ratios are rounded up to this step, so that the limit does not change with each reply.
-RATIO_STEP = 0.05
-# A server that refuses a request within its limit, without figures, may count more tokens than we
-# do: the request is this many times too large then. A ratio over the second figure is less likely
-# than a wrong window.
-REFUSED_RATIO, MOST_GUESSED_RATIO = 1.25, 3.0
+# A model with a smaller window can only talk. A guess is smaller only where that was refused.
+USABLE_TOKENS = 2_048
 
 TABLE = "LiteLLM's table"
 PROPS, MODELS = "the server's `/props`", "the server's `/v1/models`"
 LOADED, SHOWN = "Ollama's `/api/ps`", "Ollama's `/api/show`"
-# The pages that say it, each with its method and path.
+STUDIO = "LM Studio's `/api/v0/models`"
+KOBOLD = "KoboldCpp's `/api/extra/true_max_context_length`"
+TABBY = "TabbyAPI's `/v1/model`"
+# The pages that say it, each with its method and path. llama.cpp's router wants the model named.
 PAGES = (
-    (PROPS, "GET", "/props"),
+    (PROPS, "GET", "/props?model={model}"),
     (MODELS, "GET", "/v1/models"),
     (LOADED, "GET", "/api/ps"),
     (SHOWN, "POST", "/api/show"),
+    (STUDIO, "GET", "/api/v0/models"),
+    (KOBOLD, "GET", "/api/extra/true_max_context_length"),
+    (TABBY, "GET", "/v1/model"),
 )
 NAMED = "an overflow error that names it"
 HALVED = "half of a request that was refused as too large"
-CUT = "the tokens that its server counts of longer prompts, which it cuts"
-
-# A server that cuts prompts silently counts less than this part of the tokens that it usually
-# counts, in so many prompts in a row, and about the same number each time.
-CUT_PART, CUT_SEEN, CUT_SPREAD = 0.75, 3, 1.15
-# Smaller counts are those of a server that leaves out what it had in its cache, or that guesses.
-LEAST_CEILING = 1_500
 
 
 @dataclass(frozen=True)
@@ -61,11 +53,6 @@ class KnownWindow:
 
     served: Window | None = None  # what the server says
     refused: Window | None = None  # what an overflow told
-    ratio: float = 1.0  # the model's tokens for one of ours, at least 1
-    # The same ratio without that bound, the largest that was seen.
-    usual: float = field(default=0.0, compare=False)
-    # Suspiciously small counts of the newest prompts.
-    ceilings: tuple[int, ...] = field(default=(), compare=False)
 
     def limit(self, listed: int | None = None) -> Window | None:
         """What prompt and reply may hold by our count; None if nothing is known.
@@ -76,11 +63,7 @@ class KnownWindow:
         known = [each for each in (self.refused, self.served, in_table) if each]
         if not known:
             return None
-        least = min(known, key=lambda each: each.tokens)
-        if self.ratio <= 1:
-            return least
-        source = f"{least.source}, {least.tokens:,} of its own tokens, {self.ratio:.2f} for one "
-        return Window(max(1, int(least.tokens / self.ratio)), f"{source}of ours")
+        return min(known, key=lambda each: each.tokens)
 
     def told(self, served: Window | None) -> "KnownWindow":
         """With what the server says now; another figure than before replaces what was refused."""
@@ -88,23 +71,6 @@ class KnownWindow:
             return self
         is_new = self.served is not None and self.served.tokens != served.tokens
         return replace(self, served=served, refused=None if is_new else self.refused)
-
-    def counted(self, ours: int, theirs: int) -> "KnownWindow":
-        """With the two counts of one prompt: the ratio only grows; a ceiling is a window."""
-        if ours < RATIO_TOKENS:
-            return self
-        usual, known = max(self.usual, theirs / ours), self
-        # A much smaller count than usual: the server may have cut the prompt.
-        is_small = LEAST_CEILING <= theirs < CUT_PART * usual * ours
-        ceilings = (*self.ceilings, theirs)[-CUT_SEEN:] if is_small else ()
-        if len(ceilings) == CUT_SEEN and max(ceilings) <= CUT_SPREAD * min(ceilings):
-            known, ceilings = replace(self, refused=Window(max(ceilings), CUT)), ()
-        known = replace(known, usual=usual, ceilings=ceilings)
-        if theirs <= ours:
-            return known
-        steps = math.ceil(round(theirs / ours / RATIO_STEP, 6))
-        ratio = min(MOST_RATIO, round(steps * RATIO_STEP, 2))
-        return replace(known, ratio=max(self.ratio, ratio))
 
     def overflowed(
         self, named: int | None, prompt_tokens: int, reply_tokens: int, listed: int | None = None
@@ -114,49 +80,60 @@ class KnownWindow:
         The request is by our count; one that nobody counted (0) changes only the window that is
         named.
         """
-        known, size, before = self, prompt_tokens + reply_tokens, self.refused
+        known, before = self, self.refused
+        size = prompt_tokens + reply_tokens if prompt_tokens else 0
         if named and (before is None or before.source == HALVED or named < before.tokens):
             known = replace(known, refused=Window(named, NAMED))
         limit = known.limit(listed)
-        if not prompt_tokens or limit is not None and limit.tokens < size:
+        if not size or limit is not None and limit.tokens < size:
             return known
-        ratio = limit.tokens * known.ratio / size * REFUSED_RATIO if limit else math.inf
-        if ratio <= MOST_GUESSED_RATIO:
-            return replace(known, ratio=ratio)
-        return replace(known, refused=Window(max(1, size // 2), HALVED))
+        half = size // 2
+        if half < USABLE_TOKENS < size:
+            half = USABLE_TOKENS
+        return replace(known, refused=Window(max(1, half), HALVED))
 
 
 # What servers say, and what it means.
 SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
 
 
+# A number of tokens, not of thousands, and what may stand in front of it.
+_NUMBER = r"(\d[\d,]{0,15})(?![\d.,]{0,15}[km]\b)"
+_IS = r"""["'`\s=]+(?:(?:is|was|of|to|at|only|allowed|set|for|this|the|model)\b["'`\s:=]*){0,6}"""
+
+
 def joined(lines: str) -> str:
     """An expression from its alternatives, a line each."""
-    return "|".join(lines.replace("{number}", r"(\d[\d,]*)").splitlines())
+    return "|".join(lines.replace("{is}", _IS).replace("{number}", _NUMBER).splitlines())
 
 
 _WINDOWS = [re.compile(joined(each), re.I) for each in SERVERS["window"]["named"].splitlines()]
 _OVERFLOW = {name: re.compile(joined(of), re.I) for name, of in SERVERS["overflow"].items()}
 
 
-def is_overflow(text: str, is_known: bool = False) -> bool:
+def is_overflow(text: str, asked: str = "") -> bool:
     """Whether the text of an error, also a quoted JSON body, says that a prompt was too large.
 
     Args:
         text: What the server said.
-        is_known: Whether LiteLLM took it for an overflow.
+        asked: The texts of the request. What a server quotes of them says nothing.
     """
     if _OVERFLOW["rate"].search(text):
         return "too large for model" in text.lower()
     if _OVERFLOW["of_reply"].search(text) and "context length" not in text:
         return False
-    return is_known or bool(_OVERFLOW["says"].search(text))
+    hits = [hit[0] in asked for hit in _OVERFLOW["says"].finditer(text)]
+    return not all(hits) or (bool(hits) and named_window(text, asked) is not None)
 
 
-def named_window(text: str) -> int | None:
-    """The window in the text of an error that is known to be an overflow; None without one."""
-    hits = (hit for pattern in _WINDOWS for hit in pattern.findall(text))
-    return next((count for hit in hits if (count := _tokens(hit))), None)
+def named_window(text: str, asked: str = "") -> int | None:
+    """The window in the text of an error that is known to be an overflow; None without one.
+
+    `asked` as for `is_overflow`.
+    """
+    hits = (hit for pattern in _WINDOWS for hit in pattern.finditer(text))
+    counts = (_tokens(hit[1]) for hit in hits if hit[0] not in asked)
+    return next(filter(None, counts), None)
 
 
 def _tokens(value: object) -> int | None:
@@ -168,15 +145,18 @@ def _tokens(value: object) -> int | None:
     return int(value) if LEAST_TOKENS <= value <= MOST_TOKENS else None
 
 
-_KEYS = ("max_model_len", "loaded_context_length", "context_window", "context_length", "n_ctx")
+_KEYS = (
+    *("max_model_len", "loaded_context_length", "context_window", "context_length", "n_ctx"),
+    "max_seq_len",
+)
 
 
 def window_in(answer: object, model: str, source: str) -> Window | None:
     """The window of a model in a server's answer: of a list the model's entry, or the only one.
 
     llama.cpp has `n_ctx` of a slot in its settings and in `meta`; Ollama the configured window
-    among its parameters, else the largest one of the model in its facts; others name it in the
-    entry itself.
+    among its parameters, else the largest one of the model in its facts; TabbyAPI has it among its
+    parameters; KoboldCpp answers with a value alone; others name it in the entry itself.
     """
     entry = as_dict(answer)
     if "data" in entry or "models" in entry:
@@ -185,8 +165,9 @@ def window_in(answer: object, model: str, source: str) -> Window | None:
         named = [e for e in listed for key in ("id", "name") if e.get(key) in names]
         entry = (named or listed if len(listed) == 1 else [*named, {}])[0]
     parts = (entry, as_dict(entry.get("meta")), as_dict(entry.get("default_generation_settings")))
-    values = [part.get(key) for part in parts for key in _KEYS]
     parameters, facts = entry.get("parameters"), as_dict(entry.get("model_info"))
+    values = [part.get(key) for part in (*parts, as_dict(parameters)) for key in _KEYS]
+    values += [entry.get("value")] if source == KOBOLD else []
     values += re.findall(r"^num_ctx\s+(\d+)", str(parameters or ""), re.MULTILINE)
     values += [value for name, value in facts.items() if str(name).endswith(".context_length")]
     return next((Window(tokens, source) for each in values if (tokens := _tokens(each))), None)

@@ -19,6 +19,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from evennia_ai.errors import LocalModelError, ModelError
+from evennia_ai.language.words import storable, storable_json, storable_value
+from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import sorted_failure
@@ -148,6 +150,13 @@ def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
         return ""
 
 
+def texts_of(request: ModelRequest) -> str:
+    """The texts of a request as a server may quote them: plain, and as JSON."""
+    texts = (str(message.get("content") or "") for message in request.messages)
+    plain = "\n".join([*texts, request.prompt or ""])
+    return f"{plain}\n{json.dumps(plain)}\n{json.dumps(plain, ensure_ascii=False)}"
+
+
 def further_fields(request: ModelRequest, model: str, is_own: bool) -> dict[str, Any]:
     """How thinking and the further fields of a request are sent, to a server of one's own or not.
 
@@ -196,6 +205,30 @@ def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
     return not (_PROVIDERS.search(where.api_base) or any(each in where.api_base for each in known))
 
 
+def _reading_client(openai: ModuleType, address: str | None) -> Any:
+    """An HTTP client that gives odd bodies of replies as plain JSON, see `bodies`."""
+    httpx = importlib.import_module("httpx")
+
+    class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[name-defined,misc]
+        async def send(self, request: Any, **options: Any) -> Any:
+            response = await super().send(request, **options)
+            if not response.is_success:
+                return response
+            body = await response.aread()
+            plain = plain_body(body)
+            is_json = "json" in response.headers.get("content-type", "")
+            if plain is body and (is_json or not body.startswith(b"{")):
+                return response
+            left = {k: v for k, v in response.headers.items() if not k.startswith("content-")}
+            left.pop("transfer-encoding", None)
+            headers = {**left, "content-type": "application/json"}
+            return httpx.Response(
+                response.status_code, headers=headers, content=plain, request=request
+            )
+
+    return Client(base_url=address)
+
+
 class Caller:
     """Makes single calls, without retries, through LiteLLM."""
 
@@ -238,7 +271,7 @@ class Caller:
             "api_base": where.api_base,
             "api_key": where.api_key,
             "stop": list(request.stop) or None,
-            "tools": list(request.tools) or None,
+            "tools": storable_value(request.tools) or None,
             profile.limit_field: request.max_tokens,
             # The request's own timeout, not the time left: LiteLLM keeps one client per value.
             "timeout": request.timeout_s,
@@ -256,10 +289,11 @@ class Caller:
             options["client"] = self._client(where)
         if completion:
             options.pop("tools", None)
-            options["prompt"] = request.prompt or ""
+            options["prompt"] = storable(request.prompt or "")
             response = await self.litellm.atext_completion(**options)
         else:
             asked = request.messages or ({"role": "user", "content": request.prompt or ""},)
+            asked = storable_value(asked)
             takes_marks = _CLAUDE in where.model.lower()
             options["messages"] = marked(asked) if takes_marks else [dict(each) for each in asked]
             if where.is_offline:
@@ -274,8 +308,12 @@ class Caller:
     def _client(self, where: Endpoint) -> Any:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
         if where not in self._clients:
-            client = self._clients[where] = importlib.import_module("openai").AsyncOpenAI(
-                api_key=where.api_key, base_url=where.api_base, max_retries=0
+            openai = importlib.import_module("openai")
+            client = self._clients[where] = openai.AsyncOpenAI(
+                api_key=where.api_key,
+                base_url=where.api_base,
+                max_retries=0,
+                http_client=_reading_client(openai, where.api_base),
             )
             create = client.chat.completions.create
 
@@ -305,7 +343,10 @@ class Caller:
             made = getattr(message, "tool_calls", None) or ()
             if not made and (older := getattr(message, "function_call", None)):
                 made = [SimpleNamespace(function=older)]
-            answer = Read(text := "" if raw is None else str(raw))
+            text = "" if raw is None else storable(str(raw)).strip()
+            for stop in request.stop:  # some servers know no stops
+                text = text.partition(stop)[0]
+            answer = Read(text)
             if not where.is_offline:
                 answer = read(text, request.called, request.reported)
             return ModelReply(
@@ -313,7 +354,7 @@ class Caller:
                 tool_calls=_tool_calls(made[:MOST_CALLS], answer.calls, request),
                 native=bool(made),
                 thought=answer.thought or any(getattr(message, name, None) for name in _THOUGHTS),
-                finish_reason=str(getattr(choice, "finish_reason", "") or "stop"),
+                finish_reason=storable(str(getattr(choice, "finish_reason", "") or "stop")),
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
                 completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
                 cost=self._cost(response, where.model),
@@ -382,13 +423,13 @@ def _tool_calls(
         arguments = getattr(function, "arguments", None)
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
         name = str(getattr(function, "name", None) or "")
-        call_id = str(getattr(raw, "id", None) or "")
+        call_id = storable(str(getattr(raw, "id", None) or ""))
         parts.append((call_id, *repaired(name, text, request.called)))
     calls = []
     for call_id, name, arguments in parts:
         call_id = "call_" + secrets.token_hex(12) if call_id in used else call_id
         used.add(call_id)
-        calls.append(tool_call(call_id, name, arguments))
+        calls.append(tool_call(call_id, storable(name), storable_json(arguments)))
     return tuple(calls)
 
 
@@ -397,7 +438,7 @@ def masked(text: str, *keys: str | None) -> str:
     for key in filter(None, keys):
         text = text.replace(key, _MASK)
     text = _KEY_SHAPES.sub(lambda found: (found.group(1) or "") + _MASK, text)
-    return " ".join(text.split())[:_DETAIL_CHARS]
+    return " ".join(storable(text).split())[:_DETAIL_CHARS]
 
 
 def window_of(litellm: ModuleType, model: str) -> int | None:

@@ -39,6 +39,7 @@ WORK = frozenset(
         "llm_interaction.grounding.grounded_in",
         "llm_interaction.summary.finished",
         "llm_interaction.tokens.count_tokens",
+        "privacy.caches.clear_caches",
         "recall.embedding.dimensions",
     )
 )

@@ -1,24 +1,27 @@
 """What rests on what: all that goes with the messages of somebody who is to be forgotten.
 
-A reply rests on the lines it answers and the memories it drew on, a tool's result on what it
-names, a note on the lines it cites, a summary on what it was made from. So one closure over ids
-finds everything, however far away. What a model repeats from the talk before its eyes cites
-nothing: there, a name or number that only these people used tells that it rests on them. What it
-said unasked answers nobody: it goes where it names them.
+A reply rests on the lines it answers and on the memories that a tool opened for it, a tool's result
+on what it names, a note on the lines it cites, a summary on what it was made from. So one closure
+over ids finds everything, however far away. What a model repeats from its prompt cites nothing:
+there, five words in a row that only these people said show that it rests on them. What it said
+unasked answers nobody: it goes where it names them.
 """
 
+import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evennia_ai.history.audience import members
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import Message, is_by, tool_calls
 from evennia_ai.history.pairs import ASKER, FOR, MEMORIES, pairing
-from evennia_ai.history.records import as_dicts
+from evennia_ai.history.records import as_dict, as_dicts, as_texts
 from evennia_ai.history.verification import Evidence
-from evennia_ai.language.words import STARTERS, capitals, mentions, words
+from evennia_ai.language.script import runs
+from evennia_ai.language.words import mentions, words
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
+from evennia_ai.llm_interaction.reply import clean_reply, speakable
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.rag_memory.quarantine import resting_on
 
@@ -44,6 +47,13 @@ class Forgetting:
     # The messages that go or change, by the archive segments that hold them.
     parts: Mapping[str, frozenset[str]]
     names: frozenset[str]  # the names of those who are forgotten
+    gone: frozenset[str]  # the ids of all this, of whose texts no copy stays
+    own: frozenset[str]  # words in a row that only they said (`language.script.runs`)
+    said: frozenset[str]  # what only the replies that go said, word for word
+
+    def takes(self, text: str) -> bool:
+        """Whether a copy of a reply that is stored elsewhere goes, too."""
+        return " ".join(words(text)) in self.said or not self.own.isdisjoint(runs(text))
 
 
 def plan_forgetting(
@@ -63,14 +73,14 @@ def plan_forgetting(
         people: Stable ids of those who are forgotten.
         until: The newest id of a message that is to be forgotten; empty for all.
         begun: Ids of the messages that an earlier run for the same request removed.
-        known: Names that are nobody's own.
+        known: A text whose words are nobody's own.
         names: Names of theirs, besides those under which they spoke.
     """
     raw = {m.id: m for part in evidence.segments for m in part.messages}
     raw |= {m.id: m for m in evidence.live if not m.is_summary}
     messages = [raw[each] for each in sorted(raw)]  # as they came
     theirs = frozenset(m.id for m in messages if is_by(m, people, until))
-    own = own_names(messages, theirs, people, known)
+    own = own_runs(messages, theirs, people, known)
     sources = {each: {*r.source_ids, *r.child_ids} for each, r in evidence.summaries.items()}
     sources |= {synthesis_id(each): {each} for each in evidence.summaries}
     replies = [_reply(m, sources, until) for m in messages if not _is_person(m)]
@@ -83,15 +93,15 @@ def plan_forgetting(
     }
     for made in (*things, *replies):
         sources[made.id] = set(made.sources)
-        if not own.isdisjoint(words(made.text)) or not set(people).isdisjoint(made.of):
+        if not own.isdisjoint(runs(made.text)) or not set(people).isdisjoint(made.of):
             seeds.add(made.id)
     for result, call in pairing(messages).items():
         sources[messages[result].id].add(messages[call].id)
         sources[messages[call].id].add(messages[result].id)
     gone = resting_on(seeds, sources)
     emptied = gone & evidence.summaries.keys()
-    lost = {synthesis_id(each) for each in emptied}
-    touched = gone.union(m.id for m in messages if without_copies(m, lost) is not m)
+    gone |= {synthesis_id(each) for each in emptied}
+    touched = gone.union(m.id for m in messages if without_copies(m, gone) is not m)
     parts = {part.id: touched.intersection(part.message_ids) for part in evidence.segments}
     return Forgetting(
         theirs,
@@ -100,35 +110,36 @@ def plan_forgetting(
         emptied,
         {key: ids for key, ids in parts.items() if ids},
         names,
+        gone,
+        own,
+        _spoken(messages, gone),
     )
 
 
-def own_names(
+def only_one(audience: str) -> Collection[str]:
+    """The stable id of the only person of an audience; empty for every other audience."""
+    circle = members(audience)
+    return circle if len(circle) == 1 else ()
+
+
+def own_runs(
     messages: Iterable[Message], theirs: Collection[str], people: Collection[str], known: str
 ) -> frozenset[str]:
-    """Names and numbers that only some people used: no other person, no assistant before them.
+    """Words in a row that only some people said: no other person, no assistant before them.
 
-    A word is a name if it has a capital amid a sentence anywhere in the talk, or if its script has
-    no capitals. `messages` are the whole talk, oldest first, `theirs` those to be forgotten, and
-    `known` words that are nobody's own.
+    `messages` are the whole talk, oldest first, `theirs` those to be forgotten, and `known` is a
+    text whose words are nobody's own.
     """
-    own, others, names = set[str](), set(words(known)), set[str]()
+    own, others = set[str](), runs(known)
     for message in messages:
-        said = set(words(_text(message)))
-        names.update(words(" ".join(capitals(_text(message)))))
+        said = runs(_text(message))
         if message.id in theirs:
             own |= said - others
         elif not _is_person(message):
             others |= said - own
         elif not is_by(message, people):
             others |= said
-
-    def is_name(word: str) -> bool:
-        if any(char.isdigit() for char in word):
-            return len(word) > 2
-        return word in names or (word.upper() == word and len(word) > 1)
-
-    return frozenset(filter(is_name, own - others - STARTERS))
+    return frozenset(own - others)
 
 
 def without_copies(message: Message, ids: Collection[str]) -> Message:
@@ -150,21 +161,43 @@ def _text(message: Message) -> str:
     return " ".join([message.content, *calls])
 
 
+def _spoken(messages: Iterable[Message], gone: Collection[str]) -> frozenset[str]:
+    """The words of what was said in replies that go, and in none that stays."""
+    said: dict[bool, set[str]] = {True: set(), False: set()}
+    for message in messages:
+        if message.role == "assistant":
+            for text in (message.content, *_arguments(message)):
+                pieces, _ = speakable(clean_reply(text, [message.speaker_name]))
+                said[message.id in gone].add(" ".join(words(" ".join(pieces))))
+    return frozenset(said[True] - said[False] - {""})
+
+
+def _arguments(message: Message) -> Iterator[str]:
+    """The texts that a message's calls are made with."""
+    for call in tool_calls(message):
+        try:
+            yield from as_texts([*as_dict(json.loads(call["function"]["arguments"])).values()])
+        except (TypeError, ValueError):
+            continue
+
+
 def _reply(message: Message, summaries: Collection[str], until: str) -> Made:
     """A message of an assistant or a tool, with the ids that it says it rests on.
 
-    A reply may rest on a summary of which others told the most: it only loses its copy of that.
+    Memories that its prompt held unasked do not count, nor summaries, of which others told the
+    most: it only loses its copies of these.
     """
+    sources = {str(hit.get("id")) for hit in as_dicts(message.metadata.get(MEMORIES))}
     if trace := ReplyTrace.of(message):
-        sources = {*trace.answers, *trace.opened}
+        sources -= trace.given.keys() - trace.found.keys()
+        sources |= {*trace.answers, *trace.opened}
     else:  # what cannot be read may rest on all that it names
-        sources = set(re.findall(r"\w+", str(message.metadata.get(TRACE, ""))))
-    sources |= {str(hit.get("id")) for hit in as_dicts(message.metadata.get(MEMORIES))}
+        sources.update(re.findall(r"\w+", str(message.metadata.get(TRACE, ""))))
     if message.role == "tool":
         sources.update(re.findall(r"\w+", message.content))
     else:
         sources.difference_update(summaries)
-    circle, meta = members(message.audience), message.metadata
-    of = {meta.get(ASKER), meta.get(FOR), *(circle if len(circle) == 1 else ())}
+    meta = message.metadata
+    of = {*as_texts([meta.get(ASKER), meta.get(FOR)]), *only_one(message.audience)}
     of = set() if until and message.id > until else of
     return Made(message.id, sources, _text(message), of)

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TypeVar
 
 from twisted.internet.defer import inlineCallbacks
-from twisted.internet.task import cooperate
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
@@ -20,17 +19,21 @@ from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pages import drop_from_aside
-from evennia_ai.history.records import UNSUMMARISED, as_dict
+from evennia_ai.history.records import EMPTIED, UNSUMMARISED, as_dict
 from evennia_ai.history.sealed import UNMET, unseal
-from evennia_ai.privacy.closure import Forgetting, Made, plan_forgetting, without_copies
+from evennia_ai.privacy.closure import (
+    Forgetting,
+    Made,
+    only_one,
+    plan_forgetting,
+    without_copies,
+)
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.remake import next_owed, remake
 from evennia_ai.sleep.compaction.rollback import clear_outbox, put_texts
 
-# The text of a summary until it is made again, and of one that was rolled back.
-EMPTIED = "Part of what this summary was made from is forgotten."
 # Records, or pages of the journal, written in one transaction before others get their turn.
 SLICE = 10
 
@@ -45,6 +48,7 @@ def forget_people(
     asked_at: str,
     until: str = "",
     names: Collection[str] = (),
+    elsewhere: Callable[[Callable[[str], bool]], Iterator[None]] = lambda takes: iter(()),
 ) -> Steps[dict[str, int]]:
     """Forget what people said, and what was made from it. Call it under the turn lock.
 
@@ -57,29 +61,31 @@ def forget_people(
         asked_at: When they asked for it, UTC ISO 8601; the tombstones say it.
         until: The newest id of a message that is to be forgotten; empty for all.
         names: Names of theirs, besides those that the assistant knows.
+        elsewhere: Deletes, in steps, the copies of replies that the game has stored; it gets a
+            function that says of a text whether it goes.
 
     Returns:
         A Deferred that fires with how many ``{"messages", "others"}`` went: messages of theirs, and
         replies, entries, observations and notes. It fails with `StoreError` if the index or
         semantic memory could not be cleared; call it again then.
     """
+    lock = script.runtime.lock
+    lock.holder()
     script.budgets.forget(people)
     greeted = as_dict(script.store.get("greeted"))
     script.store.set("greeted", {k: at for k, at in greeted.items() if k not in people})
     things: list[Made] = []
-    yield cooperate(_collected(script, character, things)).whenDone()
+    yield lock.run_steps(_collected(script, character, things))
     evidence = yield script.history.gathered_evidence()
     begun = [each for each, at in script.history.tombstones().items() if at == asked_at]
-    # Names that everybody uses, and the assistant's own words about itself.
-    met = [p.name for p in character.entities.profiles().values() if not p.id.startswith(UNMET)]
-    met += [character.key, script.config.persona or "", *(m.speaker_name for m in evidence.live)]
     profiles = map(character.entities.whole, filter(None, map(character.entities.get, people)))
     names = {*names, *(name for profile in profiles for name in profile.names(STAFF))}
     names.update(script.bonds.get(each).name for each in people)
     plan: Forgetting = yield script.mind.work(
-        plan_forgetting, evidence, things, people, until, begun, " . ".join(met), names
+        plan_forgetting, evidence, things, people, until, begun, script.config.persona or "", names
     )
-    yield cooperate(_Removal(script, character, people, asked_at, plan).steps()).whenDone()
+    yield lock.run_steps(elsewhere(plan.takes))
+    yield lock.run_steps(_Removal(script, character, people, asked_at, plan).steps())
     script.at_commit_step("forget index")
     yield clear_outbox(script)
     return {"messages": len(plan.theirs), "others": len(plan.replies) + len(plan.things)}
@@ -90,12 +96,13 @@ def _collected(script: Assistant, character: Character, things: list[Made]) -> I
     for entry in character.journal.all():
         if entry.source_type != SYNTHESIS:
             text = " ".join((entry.content, *entry.entities, *entry.tags))
-            things.append(Made(entry.id, entry.source_message_ids, text))
+            of = only_one(entry.audience)
+            things.append(Made(entry.id, entry.source_message_ids, text, of))
         yield
     entities = character.entities
     for profile in map(entities.whole, entities.profiles().values()):
         for item in profile.observations:
-            things.append(Made(item.id, item.sources, item.words))
+            things.append(Made(item.id, item.sources, item.words, only_one(item.audience)))
         yield
     for note in script.ledger.everything():
         text = note.text if note.by.id == character.stable_id else ""
@@ -185,7 +192,7 @@ class _Removal:
             history.add_tombstones(gone, self.at)
 
     def _without_copies(self, message: Message) -> Message:
-        return without_copies(message, self.syntheses)
+        return without_copies(message, self.plan.gone)
 
     def _profile_left(self, profile: Profile) -> Profile | None:
         """A profile without what goes; None where nothing is left of one of these people.
@@ -213,6 +220,7 @@ def remake_summary(script: Assistant, tried: set[str]) -> Steps[bool]:
     One that no model can make stays empty for now. `tried` are those of this run. Fires with False
     if none is left.
     """
+    script.runtime.lock.holder()
     record = next_owed(script, tried)
     if record is None:
         return False

@@ -7,26 +7,32 @@ goes on with what a crash or an error left.
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import Q
 from evennia.comms.models import Msg
+from evennia.objects.objects import DefaultObject
 from evennia.server.models import ServerConfig
 from evennia.utils import logger
 from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks
 
 from evennia_ai import conf, services
+from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.background import Steps
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.lore import lore
+from evennia_ai.game.ports import audit_logs
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.history.messages import new_id
 from evennia_ai.history.records import as_dict, as_text, as_texts
 from evennia_ai.history.stored import Stored
 from evennia_ai.history.verification import verify
+from evennia_ai.privacy.caches import clear_caches
 from evennia_ai.privacy.export import delete_exports
 from evennia_ai.privacy.forget import forget_people, remake_summary
 from evennia_ai.privacy.secure_erase import erase_free_pages
@@ -143,6 +149,8 @@ class ForgettingJob:
         yield self._tried("exports", services.on_disk, delete_exports, people)
         yield self._tried("figures", services.figures().forget, people)
         yield self._tried("lore", lore().forget, people)
+        clear_caches()
+        yield self._tried("caches", services.mind().work, clear_caches)
         self.at_step("forget database")
         if not self._failures:
             erased = yield self._tried("database", erase_free_pages)
@@ -169,11 +177,10 @@ class ForgettingJob:
             drop_calls(script, request.people)
             errands = script.state.errands.concerning(request.people)
             drop(script, [errand.id for errand in errands])
-            if script.obj:  # Evennia keeps the pages that it sent these people
-                accounts = [find(each) for each in request.people if each.startswith("a")]
-                pages = Msg.objects.filter(db_sender_objects=script.obj)
-                pages.filter(db_receivers_accounts__in=filter(None, accounts)).delete()
-            return forget_people(script, body, request.people, request.at, request.until, names)
+            elsewhere = partial(_clear_pages, script.obj, request.people)
+            return forget_people(
+                script, body, request.people, request.at, request.until, names, elsewhere
+            )
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
         while (yield script.run_exclusive(lambda: remake_summary(script, tried))):
@@ -237,17 +244,39 @@ def _name_of(script: "AssistantScript") -> str:
     return str(script.obj.key) if script.is_embodied else f"{script.key} (idle script #{script.pk})"
 
 
-def clear_log(path: Path, people: Collection[str]) -> None:
-    """Take talk out of the audit log, whoever's it is, and what these people (stable ids) reported.
+def _clear_pages(
+    body: DefaultObject | None, people: Collection[str], takes: Callable[[str], bool]
+) -> Iterator[None]:
+    """Delete pages that Evennia keeps, one at each step.
 
-    Reports of others keep their words, and the lines around them that are not of these people.
+    Those of an assistant's body to these people (stable ids), those that repeat what goes, and
+    theirs to assistants alone.
     """
-    if not path.exists():
-        return
-    draft = path.with_name(f"{path.name}.part")
-    with path.open("rb") as log, draft.open("wb") as new:
-        new.writelines(_line_left(line, people) for line in log)
-    draft.replace(path)
+    with_it = Q(db_sender_objects=body) | Q(db_receivers_objects=body)
+    for page in Msg.objects.filter(with_it).distinct() if body else ():
+        senders, receivers = set(map(stable_id, page.senders)), page.receivers
+        if body in page.senders:
+            is_theirs = not {*map(stable_id, receivers)}.isdisjoint(people)
+            goes = is_theirs or takes(page.message)
+        else:
+            is_theirs = not senders.isdisjoint(people)
+            goes = is_theirs and all(isinstance(each, AssistantMixin) for each in receivers)
+        if goes:
+            page.delete()
+        yield
+
+
+def clear_log(path: Path, people: Collection[str]) -> None:
+    """Take talk out of the audit log and its older files, whoever's it is.
+
+    What these people (stable ids) reported goes, too. Reports of others keep their words, and the
+    lines around them that are not of these people.
+    """
+    for file in audit_logs(path):
+        draft = file.with_name(f"{file.name}.part")
+        with file.open("rb") as log, draft.open("wb") as new:
+            new.writelines(_line_left(line, people) for line in log)
+        draft.replace(file)
 
 
 def _line_left(line: bytes, people: Collection[str]) -> bytes:

@@ -62,6 +62,7 @@ def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Ste
     The next start resumes an interrupted run. Call it under the turn lock. Fails with `StoreError`
     if the index cannot be written or is being filled.
     """
+    script.runtime.lock.holder()
     if script.memory.syncing:
         raise StoreError("The search index is being filled already; try again later.")
     added = yield script.memory.clear()

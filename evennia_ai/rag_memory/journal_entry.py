@@ -28,7 +28,7 @@ DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10
 BASE = 3
 # Telling words of a text that holds more than one fact; characters that are read.
 MANY_WORDS, MAX_CHARACTERS = 8, 4000
-_CAPITALISED = regex.compile(r"(?<!\w)\p{Lu}[\w'-]*\p{Ll}")
+_CAPITALISED = regex.compile(r"(?<!\w)\p{Lu}[\w'-]{0,60}\p{Ll}")
 
 
 @dataclass(frozen=True, slots=True)

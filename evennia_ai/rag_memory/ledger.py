@@ -1,6 +1,6 @@
 """The memory ledger: notes people approved, pinned into every prompt under a cap.
 
-A note that concerns only its author, and is no rule, is approved at once; any other stays proposed
+A note that only its author may see, and one of staff, is approved at once; any other stays proposed
 until staff approve it. Notes are never deleted, only superseded or withdrawn.
 """
 
@@ -40,30 +40,12 @@ _KINDS = (
     (TASK, r"\b(?:remind|todo|to-do|promised?|needs? to|has to|have to|owes?|by tomorrow)\b"),
     (PREFERENCE, r"\b(?:likes?|loves?|prefers?|hates?|dislikes?|favou?rites?|rather|enjoys?)\b"),
 )
-# One's own habits: `I never ...` binds nobody else.
-_OWN_WAY = re.compile(
-    r"\b(?:i|i'[a-z]+)(?: (?:have|had|will|would|can|could|also|really))?"
-    r" (?:never|always|must|mustn'?t|do not|don'?t)\b",
-    re.IGNORECASE,
-)
 # Living notes one person may have, so that nobody fills the ledger alone.
 NOTES_A_PERSON = 30
 # Notes of one author that are shown before the notes of others; half of the default cap.
 NOTES_AT_ONCE = 3
 
-# People who are meant without a name: the one who is told, and whoever it may be.
-_UNNAMED = re.compile(
-    r"\b(?:you|your|yours|yourself|they|them|their|theirs|he|him|his|she|her|hers|we|us|our|"
-    r"everybody|everyone|anybody|anyone|nobody|no one|somebody|someone|whoever|people|others)\b",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i'd|i'll|i've|me|my|mine|myself)\b", re.IGNORECASE)
 _TOPIC = re.compile(r"^(.{3,80}?) (?:is|are|was|were) ", re.IGNORECASE)
-# Names that are everyday words: written small, behind `I` or an article they name nobody.
-_WORDS_TOO = re.compile(
-    r"\b(?:[Ii]|[Mm]y|[Aa]|[Aa]n|[Tt]he) (?:art|bill|dawn|faith|frank|grace|grant|hope|joy|mark|"
-    r"may|penny|rob|rose|sue|violet|will)\b"
-)
 
 
 class LedgerError(AssistantError):
@@ -115,8 +97,7 @@ def checked_kind(kind: str) -> str:
 
 def kind_of(text: str) -> str:
     """The type a text looks like: rule, task or preference, else fact."""
-    rest = _OWN_WAY.sub("", text)
-    return next((kind for kind, sign in _KINDS if re.search(sign, rest, re.IGNORECASE)), FACT)
+    return next((kind for kind, sign in _KINDS if re.search(sign, text, re.IGNORECASE)), FACT)
 
 
 def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
@@ -126,33 +107,9 @@ def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
     return replace(note, state=state, decided_at=utc_iso(at), decided_by=by)
 
 
-@dataclass(frozen=True)
-class Concern:
-    """Whom a text concerns."""
-
-    own: bool  # whether its author
-    others: tuple[str, ...] = ()  # stable ids of other people it names
-    unnamed: bool = False  # whether others without a name, as ``you`` or ``everybody``
-
-    @property
-    def only_own(self) -> bool:
-        """Whether it concerns nobody but its author."""
-        return self.own and not self.others and not self.unnamed
-
-
-def concern_of(text: str, author: str, people: Mapping[str, Profile]) -> Concern:
-    """Whom a note by an author (stable id) concerns of known people, by stable id."""
-    named = mentioned(names_index(people, STAFF), _WORDS_TOO.sub("", text), shortest=1)
-    # Somebody who shares the author's name is not meant by it.
-    own_names = {people[author].name.lower()} if author in people else set()
-    others = [who for who in named if who != author and people[who].name.lower() not in own_names]
-    own = author in named or bool(_FIRST_PERSON.search(text))
-    return Concern(own, tuple(others), bool(_UNNAMED.search(text)))
-
-
-def binds_only_author(text: str, concern: Concern, kind: str | None = None) -> bool:
-    """Whether a note is valid without staff: about nobody but its author, and no rule."""
-    return concern.only_own and RULE not in (kind, kind_of(text))
+def people_named(text: str, people: Mapping[str, Profile]) -> tuple[str, ...]:
+    """The stable ids of those of some people, by stable id, whom a text names."""
+    return tuple(mentioned(names_index(people, STAFF), text, shortest=1))
 
 
 def same_note(notes: Iterable[Note], text: str, by_id: str, audience: str) -> Note | None:
@@ -214,8 +171,7 @@ def in_prompt_order(notes: Iterable[Note]) -> tuple[Note, ...]:
     written: Counter[str] = Counter()
     rounds: dict[str, int] = {}
     for note in approved:
-        # Only staff approve a note about nobody.
-        if note.about and not (note.staff or note.decided_by):
+        if not (note.staff or note.decided_by):
             rounds[note.id] = 1 + written[note.by.id] // NOTES_AT_ONCE
             written[note.by.id] += 1
     return tuple(sorted(approved, key=lambda note: rounds.get(note.id, 0)))

@@ -39,7 +39,8 @@ def consolidate_memories_to_semantic(
     is left, or somebody speaks to the sleeper.
 
     Fires with ``{"consolidated", "linked", "skipped"}``: entries stored, links made, entries left
-    out. Fails with `StoreError` if the store fails; what was done before stays done.
+    out; and ``waiting``, entries for which no model call was left, if there are some. Fails with
+    `StoreError` if the store fails; what was done before stays done.
     """
     counts = {"consolidated": 0, "linked": 0, "skipped": 0}
     journal, held = character.journal, (yield script.mind.memories.ids(script.scope))
@@ -55,6 +56,8 @@ def consolidate_memories_to_semantic(
         stored, linked = yield _store(script, character, missing)
         counts["consolidated"] += stored
         counts["linked"] += linked
+        if script.extracts_memories and script.spend.own_wait_s():
+            counts["waiting"] = counts.get("waiting", 0) + len(missing) - stored
         if script.runtime.is_called():
             break
         yield pause(reactor)
@@ -93,16 +96,22 @@ def _store(
 ) -> Steps[tuple[int, int]]:
     """Store, link and mark some entries; fires with how many, and how many links are new.
 
-    None if a model is billed for embedding them and a spend limit is reached. Somebody may change
-    an entry, or ask to be forgotten, while the store is at work: what is no longer in the journal
-    as it was leaves the store again and stays unmarked.
+    Only the first of them, if the assistant has made enough calls for itself by then. None if a
+    model is billed for embedding them and a spend limit is reached. Somebody may change an entry,
+    or ask to be forgotten, while the store is at work: what is no longer in the journal as it was
+    leaves the store again and stays unmarked.
     """
     if not entries or not script.spend.may_embed(entry.content for entry in entries):
         return 0, 0
-    turns = []
+    turns: list[Turn] = []
     for entry in entries:
+        if script.extracts_memories and script.spend.own_wait_s():
+            entries = entries[: len(turns)]
+            break
         turn = yield _extracted(script, turn_of_entry(entry))
         turns.append(turn)
+    if not entries:
+        return 0, 0
     yield script.mind.memories.add(script.scope, turns)
     same = [entry for entry in entries if character.journal.get(entry.id) == entry]
     linked = _link(character, same)

@@ -6,6 +6,7 @@ Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
@@ -101,16 +102,22 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
 )
 
 
-@inlineCallbacks
 def run_sleep_tick(
     script: Assistant, character: Character, first: bool = True
-) -> Steps[dict[str, Any]]:
+) -> "Deferred[dict[str, Any]]":
     """Run the sleep cycle; after the first tick of a sleep only the steps that repeat.
+
+    It runs under the turn lock of the caller, or takes it if it is free.
 
     Returns:
         A Deferred that fires with one entry a step, by name; a step that failed has
         ``{"success": False, "error"}``.
     """
+    return script.runtime.lock.run_here(partial(_run_steps, script, character, first))
+
+
+@inlineCallbacks
+def _run_steps(script: Assistant, character: Character, first: bool) -> Steps[dict[str, Any]]:
     report: dict[str, Any] = {}
     for step in SLEEP_STEPS:
         if not first and not step.every_tick:

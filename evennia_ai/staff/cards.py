@@ -157,6 +157,7 @@ def take_chat(
     Call it under the turn lock. The lines are private to the two and keep their times; compaction,
     search and forgetting treat them as any others. The file is deleted: it is somebody's talk.
     """
+    script.runtime.lock.holder()
     body, circle = script.obj, private([stable_id(person)])
     data = yield file_data(file)
     lines, note = yield services.on_disk(read_chat, data, body.key, script.now())

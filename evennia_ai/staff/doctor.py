@@ -30,6 +30,7 @@ from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.pages import ASIDE
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
+from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.processes import is_running
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import status_lines
@@ -310,6 +311,8 @@ def check_model(in_game: bool) -> Any:
     detail, facts = f"`{model}` answered in {reply.seconds:.1f} s", client.facts(model)
     if facts.window:
         detail += f"; its window: {facts.window}"
+    if facts.window and facts.window.tokens < USABLE_TOKENS:
+        return _fault(detail, "Give the model's server a larger window, 8,192 tokens or more.")
     if facts.calls_tools is False:
         detail += "; it speaks and is offered no tools (orders are read from what people say)"
     return _fine(detail)

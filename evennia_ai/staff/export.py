@@ -9,7 +9,6 @@ from typing import Any
 
 from evennia.typeclasses.models import TypedObject
 from twisted.internet.defer import inlineCallbacks
-from twisted.internet.task import cooperate
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
@@ -30,7 +29,7 @@ def export_assistant(script: AssistantScript) -> Steps[Path]:
     (`script.run_exclusive`), so that nothing changes meanwhile.
     """
     data: dict[str, Any] = {}
-    yield cooperate(_collected(script, data)).whenDone()
+    yield script.runtime.lock.run_steps(_collected(script, data))
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
     name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
     path: Path = yield write_export(f"{name}-{script.obj.pk}-{at}.json", data)

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
+from evennia_ai.game.ports import audit_logs
 from evennia_ai.game.seeing import find, name_of
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
@@ -151,19 +152,21 @@ def request_text(event: TokenBudget) -> str:
 
 
 def log_fields(path: Path, most_bytes: int) -> list[dict[str, Any]]:
-    """The lines at the end of the audit log, oldest first; read it on a thread."""
-    if not path.exists():
-        return []
-    with path.open("rb") as log:
-        size = log.seek(0, 2)
-        log.seek(max(0, size - most_bytes))
-        rows = log.read().decode("utf-8", "replace").splitlines()
+    """The last lines of the audit log and its older files, oldest first; read it on a thread."""
+    data = b""
+    for file in audit_logs(path):
+        left = most_bytes - len(data)
+        if left <= 0:
+            break
+        with file.open("rb") as log:
+            log.seek(max(0, log.seek(0, 2) - left))
+            data = log.read() + data
     lines = []
-    for row in rows[1:] if size > most_bytes else rows:
+    for row in data.decode("utf-8", "replace").splitlines():
         try:
             fields = json.loads(row)
         except (ValueError, RecursionError):
-            continue  # a damaged line
+            continue  # a damaged line, or the end of one
         if isinstance(fields, dict):
             lines.append(fields)
     return lines

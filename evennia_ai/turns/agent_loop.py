@@ -1,4 +1,8 @@
-"""The ReAct loop: ask the model, run its tools, until it is done or a bound is reached."""
+"""The ReAct loop: ask the model, run its tools, until it is done or a bound is reached.
+
+At a bound, while somebody waits, the model is asked once more without tools, then the offline
+model; if that says nothing either, a sign is shown.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,6 +17,7 @@ from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
 from evennia_ai.history.records import as_dict
+from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.prompt import (
@@ -30,16 +35,20 @@ from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
-from evennia_ai.turns.tools.asking import confirmed
+from evennia_ai.turns.tools.asking import read_answer, show_question
 from evennia_ai.turns.tools.base import ToolContext
-from evennia_ai.turns.tools.execution import execute_tool_calls
+from evennia_ai.turns.tools.execution import distinct, execute_tool_calls
 
 # Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
 _DRAWN_CHARS = 8_000
 # Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
 TURN_CONTEXTS = 4
 # A reply that took more than this share of its time limit is not asked for again.
-SLOW_SHARE = 0.25
+SLOW_SHARE = 0.5
+# Share of a turn's time behind which no tools are called any more.
+TOOLS_SHARE = 2 / 3
+# Calls of the offline model behind a bound: it may look something up.
+OFFLINE_CALLS = 3
 # A call that starts shortly before the turn's deadline still gets this long.
 LEAST_TIMEOUT_S = 1.0
 # So often a prompt is made shorter because a model's window is smaller than was known. Where the
@@ -67,14 +76,11 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
     turn, aside, notes = _Turn(script, request), "", 0
     report = turn.report
     yield turn.follow_order()
-    while report.iterations < request.max_iterations:
-        answer = yield turn.ask()
-        if answer is None:
-            break
+    while (answer := (yield turn.next_answer())) is not None:
         reply, text, calls = answer.reply, answer.text, answer.calls
         if script.moderator is not None:
             text, calls = yield turn.moderated(text, calls)
-        calls = turn.permitted(calls)
+        calls = distinct(turn.permitted(calls), script.tools)
         if not calls:
             turn.end(text, aside, reply)
             break
@@ -93,6 +99,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         notes = notes + 1 if names <= traits.tells_nothing_new - traits.recalls else 0
         if notes == MOST_NOTES and not aside:
             turn.is_offline = turn.is_needed() and turn.wants_offline()
+    show_question(turn.tools)
     return report
 
 
@@ -121,13 +128,9 @@ class _Turn:
             request.source_ids,
             request.retrieved,
             unasked=request.context == CONTEXT_UNASKED,
+            deadline=request.deadline,
         )
-        asker, lines = request.asker or "", self.tools.own_lines()
-        proposal = script.runtime.proposals.get(asker)
-        if confirmed(proposal, lines, self.character.key, script.now()):
-            self.tools.confirmed = proposal
-        elif lines:
-            script.runtime.proposals.pop(asker, None)
+        read_answer(self.tools)
         newest = next(script.seen(request.audience).newest(), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model
@@ -140,14 +143,61 @@ class _Turn:
         self.is_moderated = False  # whether it replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
         self.is_offline = False  # whether the offline model has taken over
+        self.is_last = False  # whether its own model is asked for the last time, without tools
+        self.calls_left = request.max_iterations
+        self.tools_until = request.deadline - (1 - TOOLS_SHARE) * script.config.turn_timeout_s
+
+    @inlineCallbacks
+    def next_answer(self) -> Steps[Any]:
+        """The next reply, by the first level that gives one; None where the turn is over."""
+        while self.goes_on():
+            answer = yield self.ask()
+            if answer is None and not self.next_level():
+                return None
+            if answer is not None and self.is_last:
+                answer = replace(answer, calls=()) if answer.text else None
+            if answer is not None:
+                return answer
+        return None
+
+    def goes_on(self) -> bool:
+        """Whether another model call follows; at a bound only while somebody waits."""
+        tokens = self.report.prompt_tokens + self.report.completion_tokens
+        is_over = not self.calls_left
+        if not (self.is_last or self.is_offline):
+            is_over |= self.script.now() >= self.tools_until
+            is_over |= tokens > TURN_CONTEXTS * self.script.limits().tokens
+        return not is_over or self.next_level()
+
+    def next_level(self) -> bool:
+        """Go on at a bound, if somebody waits: without tools, then with the offline model.
+
+        Returns whether there is such a level; the one behind the last is the trouble emote.
+        """
+        if not self.is_needed():
+            return False
+        if not (self.is_last or self.is_offline):
+            self.is_last, self.calls_left = True, 1
+        elif self.wants_offline() and not self.is_offline:
+            self.is_last, self.is_offline, self.calls_left = False, True, OFFLINE_CALLS
+        else:
+            self.script.trouble("a turn reached its bounds without an answer")
+            self.show_trouble()
+            return False
+        return True
+
+    def show_trouble(self) -> None:
+        """Show those who wait that no answer comes."""
+        request = self.request
+        if emote := self.script.emote("trouble"):
+            self.script.game.show(emote, request.audience, request.channel, request.asker)
 
     @inlineCallbacks
     def ask(self) -> Steps[Any]:
-        """One model call; fires with its reply, or None if a bound is reached."""
+        """One model call; fires with its reply, or None if there is none."""
         script, request, report = self.script, self.request, self.report
-        tokens = report.prompt_tokens + report.completion_tokens
-        if script.now() >= request.deadline or tokens > TURN_CONTEXTS * script.limits().tokens:
-            return None
+        withdrawn = tuple(script.tools.tools) if self.is_last else self.tools.withdrawn
+        self.calls_left -= 1
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
@@ -156,14 +206,15 @@ class _Turn:
                     script,
                     self.character,
                     request,
-                    withdrawn=self.tools.withdrawn,
+                    withdrawn=withdrawn,
                     since=self.since,
                     found=self.found,
                     model=self.model,
                 )
             if not prompt.fits:
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
-                return None
+                if not self.is_offline:
+                    return None
             event = script.budgets.events()[-1]
             yield script.breathe()
             try:
@@ -219,9 +270,8 @@ class _Turn:
             if not (answer.fault and is_needed):
                 return answer
             self._count(answer.reply)
-            if not wants_offline:
-                self.show_trouble()
-                return None
+            self.is_last = True  # it was asked again already
+            return None
         offline: _Answer = yield self._offline()
         return offline
 
@@ -236,7 +286,7 @@ class _Turn:
     def _offline(self) -> Deferred[_Answer]:
         """Fires with the offline model's answer; it answers what else this turn asks, too."""
         self.is_offline = self.report.fell_back = True
-        is_counted = not (self.asked or self.report.iterations)  # else the player's call is
+        is_counted = not self.report.iterations  # once a line
         done = self._ask_offline(self.request.asker if is_counted else None)
         return done.addCallback(self._read)
 
@@ -263,7 +313,8 @@ class _Turn:
         model is told what came of them.
         """
         script, request = self.script, self.request
-        if script.limits().calls_tools or self.tools.unasked or not self.tools.own_lines():
+        has_tools, is_posed = script.limits().calls_tools, request.channel == "pose"
+        if has_tools or is_posed or self.tools.unasked or not self.tools.own_lines():
             return
         reply: ModelReply = yield self._ask_offline(None)
         calls = [call for call in reply.tool_calls if self._is_order(call)]
@@ -280,8 +331,9 @@ class _Turn:
         if tool is None or tool.silent or tool.recalls:
             return False
         arguments = as_dict(loaded(call["function"].get("arguments")))
-        importance = arguments.get("importance", REMEMBERED_IMPORTANCE)
-        return tool.is_act or tool.to_one or importance >= REMEMBERED_IMPORTANCE
+        if "importance" in arguments:
+            return bool(arguments["importance"] >= REMEMBERED_IMPORTANCE)
+        return tool.is_act or tool.concludes
 
     @inlineCallbacks
     def _asked(self, asked: ModelRequest, may_repeat: bool) -> Steps[_Answer]:
@@ -293,11 +345,12 @@ class _Turn:
         script, request = self.script, self.request
         left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
         slow_s, again = SLOW_SHARE * asked.timeout_s, asked
+        has_next = self.is_needed() and self.wants_offline()
         self.asked += 1
         # What marks the call, when a reload interrupts it and the turn begins anew.
         mark = " ".join((script.scope, request.context, str(self.asked), *request.source_ids))
         key = mark if request.source_ids else ""
-        asked = replace(asked, timeout_s=min(asked.timeout_s, left_s), key=key)
+        asked = replace(asked, within_s=min(asked.within_s, left_s), has_next=has_next, key=key)
         # An answer of the offline model counts once, however often that looks something up.
         is_counted = asked.model != OFFLINE_MODEL or not self.report.iterations
         reply = yield script.spend.complete(asked, request.asker if is_counted else None)
@@ -312,6 +365,11 @@ class _Turn:
             self._count(answer.reply)
             once_more = asked_once_more(again, answer.fault)
             answer = yield self._asked(once_more, may_repeat=False)
+        if answer.fault and may_repeat and again.fallback_models:
+            self._count(answer.reply)
+            model, *others = again.fallback_models
+            other = replace(again, model=model, fallback_models=tuple(others))
+            answer = yield self._asked(other, may_repeat=False)
         return answer
 
     def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
@@ -326,7 +384,7 @@ class _Turn:
 
     def _read(self, reply: ModelReply) -> _Answer:
         """What a reply says and calls, and why it is no answer, if so."""
-        content = reply.content or ""
+        content = storable(reply.content or "")
         text = clean_reply(content, [self.character.key])
         # The offline model may repeat itself; nothing is silence where nobody waits.
         is_silent = not text and (bool(reply.tool_calls) or not self.is_needed())
@@ -483,12 +541,6 @@ class _Turn:
         self.store(request.audience, text, (), reply)
         if said:
             self.speak(said)
-
-    def show_trouble(self) -> None:
-        """Show in character that no answer comes."""
-        request = self.request
-        if emote := self.script.emote("trouble"):
-            self.script.game.show(emote, request.audience, request.channel, request.asker)
 
     def is_fit(self, text: str, model: str) -> bool:
         """Whether a reply may be said. The offline model and moderation may repeat themselves."""

@@ -4,10 +4,12 @@ A model on the game's machine may read a prompt for a minute. Its server keeps w
 that a later prompt that begins in the same way is read in a moment.
 """
 
-from evennia_ai.llm_interaction.client import KEEP_WARM_S
 from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
 from evennia_ai.llm_interaction.values import READ_AHEAD, TurnRequest
 from evennia_ai.protocol import Assistant
+
+# A server that has not answered for so long may have dropped what it had read.
+KEEP_WARM_S = 300.0
 
 
 def see_company(script: Assistant) -> None:
@@ -28,6 +30,8 @@ def read_ahead(script: Assistant, asker: str) -> None:
     trouble yet.
     """
     if not script.enabled or not script.mind.model.facts(script.model_name).own:
+        return
+    if script.limits().only_talks:
         return
     prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
     request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)

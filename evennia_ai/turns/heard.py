@@ -1,11 +1,12 @@
 """What an assistant heard and has not answered, for whom, and the lock of its turns."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.task import cooperate
 
 from evennia_ai.history.messages import SPEECH, Message
 
@@ -91,6 +92,36 @@ class TurnLock:
         self._since = time.monotonic()
         running.callback(None)
         return running
+
+    def run_here(self, function: Callable[[], Any]) -> "Deferred[Any]":
+        """Run something at once, under the lock: the caller's, or its own if the lock is free."""
+        if self.running is not None:
+            return maybeDeferred(function)
+        return self.run(function, exclusive=True)
+
+    def holder(self) -> "Deferred[Any]":
+        """What holds the lock; raises `RuntimeError` if nothing does.
+
+        Functions that need the lock begin with it, so that a call without the lock is found.
+        """
+        if self.running is None:
+            raise RuntimeError("This needs the turn lock; call it by `run_exclusive`.")
+        return self.running
+
+    def run_steps(self, steps: Iterator[None]) -> "Deferred[Any]":
+        """Run the steps of what holds the lock, a few at a time; fires when all are done.
+
+        It fails with `RuntimeError` before a step for which it would not hold the lock any more.
+        """
+        holder = self.holder()
+
+        def guarded() -> Iterator[None]:
+            for _ in steps:
+                yield
+                if self.running is not holder:
+                    raise RuntimeError("The turn lock was lost between two steps.")
+
+        return cooperate(guarded()).whenDone()
 
     def run_next(self, function: Callable[[], Any]) -> "Deferred[Any]":
         """Run something once what holds the lock now is done; fires with its result.

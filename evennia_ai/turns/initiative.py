@@ -63,6 +63,7 @@ def lately(script: "Assistant") -> Used:
 RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
     ("its option `initiative` is 0", lambda s: s.config.initiative > 0),
     ("it is on the offline model", lambda s: s.model_name != OFFLINE_MODEL),
+    ("the window of its model is too small", lambda s: not s.limits().only_talks),
     ("it is switched off or asleep", lambda s: s.enabled and s.state.mode == "awake"),
     ("no player who is not idle is here", lambda s: bool(s.game.company(IDLE_S))),
     ("somebody spoke in the last two minutes", lambda s: s.runtime.quiet_s(s.now()) >= QUIET_S),

@@ -177,7 +177,15 @@ class AssistantConfig:
         "chat: chat messages. completion: a plain transcript, for base models.",
     )
     llm_timeout_s: float = model(
-        60.0, number(0.1, 3600, "seconds"), "Longest time a model call may take."
+        30.0,
+        number(0.1, 3600, "seconds"),
+        "Longest time one try of a model call may take; half of the time left at most, while "
+        "another model waits.",
+    )
+    turn_timeout_s: float = model(
+        60.0,
+        number(0.1, 3600, "seconds"),
+        "Longest time a whole turn may take, all its calls, tools and models.",
     )
     llm_thinking: str = model(
         "default",

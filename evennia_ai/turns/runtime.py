@@ -36,6 +36,8 @@ QUEUE_LIMIT = 500
 _LINE_TOKENS = 20
 # Waits before a turn that no model answered is tried again.
 RETRY_WAITS_S = (5.0, 20.0, 60.0)
+# Model calls that an assistant may make for itself in a minute, those of compactions apart.
+OWN_CALLS_A_MINUTE = 2
 # Own lines that a reply must not repeat.
 LINES_REMEMBERED = 8
 # Prompts that are kept to be looked at, packed: newest turns of an assistant.
@@ -65,7 +67,8 @@ class Runtime:
     unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
     answering: tuple[Group, ...] = ()  # stored, and answered by a turn now or next
     stored: tuple[Message, ...] = ()  # while something held the lock, for the next tick
-    # Of events not answered yet: when they were heard, and `lock.worked_s` then.
+    # Of events not answered yet: when they were heard, and `lock.worked_s` then, less the waits
+    # between tries to answer them.
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     # Groups that were shown that it is thinking, and wait on.
     signed: set[tuple[str, str]] = field(default_factory=set)
@@ -91,6 +94,9 @@ class Runtime:
     prepared: "Compaction | None" = None  # a night's next, with what was extracted for it
     compacting: str = ""  # what fired the one whose summaries are being made
     extracts: bool = False  # whether no model is asked for them
+    compacted_at: float = float("-inf")  # when the last automatic one began
+    # When the newest calls for itself were made.
+    own_calls: deque[float] = field(default_factory=partial(deque, maxlen=OWN_CALLS_A_MINUTE))
     # How often the owed summaries were tried in vain, and when to try again.
     better_tries: tuple[int, float] = (0, 0.0)
     # The prompts of the newest turns, packed, with the time of their budget.
@@ -125,6 +131,8 @@ class Runtime:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
         self.last_heard_at = at
         if event.channel in SPEECH:
+            for asker, proposal in self.proposals.items():
+                self.proposals[asker] = proposal.heard(event, asker)
             self.last_spoke_at = at
             self.player_spoke_at = at if by_player else self.player_spoke_at
         if len(self.waiting) > 2 * QUEUE_LIMIT:
@@ -153,7 +161,10 @@ class Runtime:
         return any(wants_answer(e) and e.audience == audience for e in self.since(speaker))
 
     def age_s(self, event: Message, now: float) -> float:
-        """How long an event has waited, without the time that the assistant's own work took."""
+        """How long an event has waited.
+
+        Without the time that the assistant's own work took, and without waits between its tries.
+        """
         heard, worked = self.waiting.get(event.id, (now, self.lock.worked_s))
         return now - heard - (self.lock.worked_s - worked)
 
@@ -189,7 +200,10 @@ class Runtime:
         return sum(len(e.content) // 3 + _LINE_TOKENS for e in self.queue)
 
     def postpone(self, group: Group, now: float, gives_up: bool = True) -> bool:
-        """Try a failed turn again later; False once it was tried often enough, if it `gives_up`."""
+        """Try a failed turn again later; False once it was tried often enough, if it `gives_up`.
+
+        The few waits of one that gives up do not make its lines older (`age_s`).
+        """
         before = self.unanswered.pop(group.key, None)
         tries = (before.tries if before and before.group == group else 0) + 1
         if tries > len(RETRY_WAITS_S):
@@ -197,6 +211,9 @@ class Runtime:
                 return False
             tries = len(RETRY_WAITS_S)
         due = now + RETRY_WAITS_S[tries - 1]
+        for event in group.events if gives_up else ():
+            heard, worked = self.waiting.get(event.id, (now, self.lock.worked_s))
+            self.waiting[event.id] = heard, worked - (due - now)
         self.unanswered[group.key] = Unanswered(group, tries, due)
         self.queue_saved = False
         return True
@@ -249,7 +266,8 @@ class Runtime:
             self.company_at = min(self.company_at, now)
             self.last_spoke_at = min(self.last_spoke_at, now)
             self.player_spoke_at = min(self.player_spoke_at, now)
-            self.trouble_shown_at = float("-inf")
+            self.trouble_shown_at = self.compacted_at = float("-inf")
+            self.own_calls.clear()
             self.notes.clear()
             self.told_enough.clear()
             self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}
@@ -277,6 +295,7 @@ class Runtime:
             key: late for key, late in self.unanswered.items() if all(map(stays, late.group.events))
         }
         self.queue_saved = False
+        self.proposals = {by: act for by, act in self.proposals.items() if by not in people}
         self.said.clear()
         self.prompts.clear()
         self.cue = None

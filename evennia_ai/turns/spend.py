@@ -9,18 +9,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks, succeed
+from twisted.python.failure import Failure
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.protocol import Assistant, SpendRows
+from evennia_ai.sleep.compaction.due import BETTER
+from evennia_ai.turns.runtime import OWN_CALLS_A_MINUTE
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
     NEAR,
+    OFFLINE_A_MINUTE,
     Amount,
     Cap,
     SpendRow,
@@ -33,6 +38,9 @@ from evennia_ai.turns.spend_book import (
 # The holder of the game's row, and what begins the holder of an assistant's own.
 GAME, OWN = "game", "assistant "
 RATE_S = 60.0
+# Calls that count towards no limit of the assistant's own: answers, those of a compaction, which
+# are bounded by what leaves, and those that staff ask for.
+NOT_OWN = (CONTEXT_AWAKE, "tick", "summary", CONTEXT_PRE_COMPACTION, "test")
 # Bytes of a text in a token, fewest, where a text is embedded.
 _EMBEDDED_BYTES = 3
 
@@ -62,29 +70,43 @@ class SharedSpend:
         self.alerted: dict[tuple[str, Cap], tuple[str, str]] = {}
         self._setting = setting
         self._rows: dict[str, SpendRow] = {}
-        self._made: dict[str, list[float]] = {}  # times of the calls that each player caused lately
+        # Of the calls that each player caused lately: when, and whether of the offline model.
+        self._made: dict[str, list[tuple[float, bool]]] = {}
 
     def limits(self, scope: str) -> Mapping[str, float]:
         """The limits of ``game``, ``account``, ``call`` or ``player``."""
         return read_limits(self._setting())[0].get(scope, {})
 
-    def may_call(self, payer: str, now: float) -> bool:
-        """Whether a player (`GameHandler.payer`), or nobody, may cause a call now."""
-        most = self.limits("player").get("calls_minute", CALLS_A_MINUTE)
-        return not payer or len(self._recent(payer, now)) < most
+    def may_call(self, payer: str, now: float, is_offline: bool = False) -> bool:
+        """Whether a player (`GameHandler.payer`), or nobody, may cause a call now.
 
-    def note_call(self, payer: str, now: float) -> None:
+        Calls of the offline model (`is_offline`) have a limit of their own, against floods.
+        """
+        if not payer:
+            return True
+        made = [offline for _, offline in self._recent(payer, now)]
+        if made.count(True) >= OFFLINE_A_MINUTE:
+            return False
+        most = self.limits("player").get("calls_minute", CALLS_A_MINUTE)
+        return is_offline or made.count(False) < most
+
+    def note_call(self, payer: str, now: float, is_offline: bool = False) -> None:
         """Note a call; players who have caused none lately are forgotten."""
         if payer:
-            self._made[payer] = [*self._recent(payer, now), now]
-            self._made = {who: times for who in self._made if (times := self._recent(who, now))}
+            self._made[payer] = [*self._recent(payer, now), (now, is_offline)]
+            self._made = {who: calls for who in self._made if (calls := self._recent(who, now))}
+
+    def drop_call(self, payer: str, at: float) -> None:
+        """Forget a call of a model that gave no answer."""
+        if (at, False) in self._made.get(payer, ()):
+            self._made[payer].remove((at, False))
 
     def busy(self, now: float) -> set[str]:
         """The players who may cause no call now."""
         return {payer for payer in self._made if not self.may_call(payer, now)}
 
-    def _recent(self, payer: str, now: float) -> list[float]:
-        return [at for at in self._made.get(payer, ()) if 0 <= now - at < RATE_S]
+    def _recent(self, payer: str, now: float) -> list[tuple[float, bool]]:
+        return [call for call in self._made.get(payer, ()) if 0 <= now - call[0] < RATE_S]
 
     @property
     def is_default(self) -> bool:
@@ -151,20 +173,20 @@ class SpendHandler:
 
     def row(self, holder: str = "") -> SpendRow:
         """What a holder has spent in the present day and month."""
-        stored = self.shared.row(holder or self._own)
+        stored = self.shared.row(holder or self._holder)
         row = stored.at(self._script.now())
         if row.day.label < stored.day.label or row.month.label < stored.month.label:
             self._put(holder, row)  # made while the clock was wrong
         return row
 
     @property
-    def _own(self) -> str:
+    def _holder(self) -> str:
         return OWN + self._script.scope
 
     @property
     def limits(self) -> Mapping[str, float]:
         """The caps that `spend_caps` may only lower; the same object until they are changed."""
-        return self.shared.row(self._own).limits
+        return self.shared.row(self._holder).limits
 
     def keep_limits(self, limits: Mapping[str, float | None]) -> None:
         """Keep caps, by `OWN_LIMITS`, out of reach of Evennia's commands; None: no cap."""
@@ -233,22 +255,65 @@ class SpendHandler:
         """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
 
         Fires with the reply; fails as `ModelClient.complete`, and with `SpendError` at a cap or
-        where a player has caused enough calls for a while.
+        where a player, or the assistant itself, has caused enough calls for a while. Summaries that
+        are made again wait for their turn instead.
         """
-        if not self.may_answer(asker):
+        script, now, payer = self._script, self._script.now(), self._payer(asker)
+        if not self.may_answer(asker, request.model):
             return fail(SpendError("this player has caused enough calls for a while"))
-        self.shared.note_call(self._payer(asker), self._script.now())
-        if request.model == OFFLINE_MODEL:
-            return self._script.mind.model.complete(request)
-        return self._paid(request, self._account(asker))
+        is_offline = request.model == OFFLINE_MODEL
+        self.shared.note_call(payer, now, is_offline)
+        if is_offline:
+            return script.mind.model.complete(request)
+        is_remake = script.runtime.compacting == BETTER
+        if asker is not None or request.purpose in NOT_OWN and not is_remake:
+            return self._counted(request, self._account(asker), payer)
+        wait_s = self.own_wait_s()
+        if wait_s and (not is_remake or script.state.mode == "sleep"):
+            return fail(SpendError("the assistant has made enough calls for itself for a while"))
+        request = self._own(request, wait_s)
+        waited = script.rest(wait_s) if wait_s else succeed(None)
+        return waited.addCallback(lambda _: self._paid(request, ""))
+
+    def _counted(self, request: ModelRequest, account: str, payer: str) -> "Deferred[ModelReply]":
+        """A paid call that counts for its payer only if the model itself gave the answer."""
+        now = self._script.now()
+
+        def replied(reply: ModelReply) -> ModelReply:
+            if reply.model == OFFLINE_MODEL:  # as a fallback
+                self.shared.drop_call(payer, now)
+                self.shared.note_call(payer, now, is_offline=True)
+            return reply
+
+        def failed(failure: Failure) -> Failure:
+            if not isinstance(failure.value, CancelledError):  # the provider may go on with it
+                self.shared.drop_call(payer, now)
+            return failure
+
+        return self._paid(request, account).addCallbacks(replied, failed)
+
+    def own_wait_s(self) -> float:
+        """Seconds until the assistant may make a call for itself; 0 if it may now."""
+        times = self._script.runtime.own_calls
+        if len(times) < OWN_CALLS_A_MINUTE:
+            return 0.0
+        return max(0.0, times[0] + RATE_S - self._script.now())
+
+    def _own(self, request: ModelRequest, wait_s: float) -> ModelRequest:
+        """Note a call that the assistant makes for itself: it is tried once, at one model."""
+        self._script.runtime.own_calls.append(self._script.now() + wait_s)
+        return replace(request, fallback_models=(), is_own=True)
 
     def ahead(self, request: ModelRequest) -> "Deferred[ModelReply]":
         """Let a model of the game's own read ahead: nobody is billed, and no cap is used up."""
-        return self._script.mind.model.complete(request)
+        if self.own_wait_s():
+            return fail(SpendError("the assistant has made enough calls for itself for a while"))
+        return self._script.mind.model.complete(self._own(request, 0.0))
 
-    def may_answer(self, asker: str | None) -> bool:
-        """Whether somebody (stable id), or nobody, may cause a model call now."""
-        return self.shared.may_call(self._payer(asker), self._script.now())
+    def may_answer(self, asker: str | None, model: str = "") -> bool:
+        """Whether somebody (stable id), or nobody, may cause a call now, of a model or its own."""
+        is_offline = (model or self._script.model_name) == OFFLINE_MODEL
+        return self.shared.may_call(self._payer(asker), self._script.now(), is_offline)
 
     def _payer(self, asker: str | None) -> str:
         return self._script.game.payer(asker) if asker else ""
@@ -272,7 +337,7 @@ class SpendHandler:
             if cap.is_reached(self.row(key)):
                 self.tell_staff(account)
                 raise SpendError(f"{cap} is reached, {cap.until}")
-            holder = key or self._own
+            holder = key or self._holder
             going_on = (each for holders, each in shared.calls.values() if holder in holders)
             if cap.is_reached(self.row(key).plus(sum(going_on, Amount()))):
                 raise SpendError(f"calls that go on may use all that {cap} leaves")
@@ -296,7 +361,7 @@ class SpendHandler:
 
     def _put(self, holder: str, row: SpendRow) -> None:
         if holder or self._script.pk:  # a deleted assistant has nothing to keep
-            self.shared.put(holder or self._own, row)
+            self.shared.put(holder or self._holder, row)
 
     def _settle(self, call: str, account: str, amount: Amount) -> None:
         """Count what a call has cost; where that fails, the reply must not be lost with it."""
@@ -310,7 +375,7 @@ class SpendHandler:
         self.tell_staff(account)
 
     def _keys(self, account: str) -> list[str]:
-        own = self._own if self._script.pk else ""  # a deleted assistant has nothing to keep
+        own = self._holder if self._script.pk else ""  # a deleted assistant has nothing to keep
         return list(filter(None, (own, GAME, account)))
 
     def tell_staff(self, account: str) -> None:
@@ -322,9 +387,9 @@ class SpendHandler:
     def _alert(self, holder: str, cap: Cap, spent: float, window: str) -> None:
         is_reached, alerted = spent >= cap.limit, self.shared.alerted
         news = window, "reached" if is_reached else "near"
-        if spent < NEAR * cap.limit or alerted.get((holder or self._own, cap)) == news:
+        if spent < NEAR * cap.limit or alerted.get((holder or self._holder, cap)) == news:
             return
-        alerted[holder or self._own, cap] = news
+        alerted[holder or self._holder, cap] = news
         self._script.audit("spend limit", cap=str(cap), spent=spent, limit=cap.limit)
         if is_reached:
             self._script.alert(f"{cap} is reached: no replies {cap.until}")

@@ -32,6 +32,9 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
 }
 # Most model calls that one ordinary player causes in a minute, by default.
 CALLS_A_MINUTE = 20
+# Most lines of one ordinary player that the offline model answers in a minute: it costs nothing, so
+# only a flood meets this limit.
+OFFLINE_A_MINUTE = 60
 # What holds while the setting is not set, for models that do not run on the game's own machine.
 DEFAULT: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 2_000_000}}
 # What holds while the setting cannot be read: no call that costs anything.

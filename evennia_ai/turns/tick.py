@@ -4,12 +4,13 @@
 most ticks have nothing to do.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 
-from twisted.internet.defer import CancelledError, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlineCallbacks
 
-from evennia_ai.background import Steps
+from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
@@ -27,7 +28,15 @@ from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import better_follows
 from evennia_ai.sleep.compaction.compact import due
-from evennia_ai.sleep.compaction.due import COUNT, EMERGENCY, REQUEST, SLEEP, check_room, firing
+from evennia_ai.sleep.compaction.due import (
+    COUNT,
+    EMERGENCY,
+    PAUSE_S,
+    REQUEST,
+    SLEEP,
+    check_room,
+    firing,
+)
 from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
@@ -47,6 +56,8 @@ STORED_UNANSWERED = 50
 QUERY_CHARS, RETRIEVED = 400, 12
 # Newest lines in which keys of lore are looked for, beside those answered.
 LORE_LINES = 4
+# Time behind a turn's deadline after which it is cut off; until then it ends by itself.
+GRACE_S = 2.0
 Hits = tuple[Hit, ...]
 
 
@@ -108,7 +119,8 @@ class Tick:
     def check_emergency(self) -> Steps[bool]:
         """Compact before any other work if the context is nearly full; fires with whether it was.
 
-        With `compact_background` no model is asked but the offline one: the better summary follows.
+        With `compact_background`, and soon after another one, no model is asked but the offline
+        one: the better summary follows.
         """
         job = due(self.script, EMERGENCY)
         if job is None:
@@ -119,8 +131,11 @@ class Tick:
         self.script.log(
             f"context nearly full ({share:.1%} of its room): compacting now", warning=True
         )
+        began = self.runtime.compacted_at
         self.runtime.stop_behind()
-        job.extracts = better_follows(self.script)
+        self.runtime.compacted_at = began
+        is_again = 0 <= self.script.now() - began < PAUSE_S or self.runtime.compaction_waits[0] > 0
+        job.extracts = is_again or better_follows(self.script)
         outcome = yield job.extract_and_run()
         if not isinstance(outcome, Done):
             why = outcome.reason if isinstance(outcome, Skipped) else outcome.detail
@@ -144,8 +159,8 @@ class Tick:
     def _awake(self) -> Steps[str]:
         runtime, script = self.runtime, self.script
         now = script.now()
-        late = next((late for late in runtime.unanswered.values() if late.due <= now), None)
-        if late is None and not runtime.heard():
+        late = [late.group for late in runtime.unanswered.values() if late.due <= now]
+        if not late and not runtime.heard():
             unasked: str = yield self._speak_unasked()
             return unasked
         if now - runtime.last_turn_at < script.reply_cooldown_s:
@@ -192,12 +207,13 @@ class Tick:
             audience=script.game.audience(),
             context=CONTEXT_UNASKED,
             max_iterations=1,
-            deadline=now + script.turn_timeout_s,
+            deadline=now + script.config.turn_timeout_s,
             reason=reason,
         )
         try:
-            report: TurnReport = yield script.run_turn(request)
-        except ModelError as error:
+            running = script.run_turn(request)
+            report: TurnReport = yield in_time(running, script.config.turn_timeout_s + GRACE_S)
+        except (ModelError, TimeoutError) as error:
             script.log(f"nothing is said unasked: {error}", warning=True)
             return "idle"
         finally:
@@ -226,27 +242,24 @@ class Tick:
             runtime.declined[group.key] = now
             self.script.show_to(group, self.script.emote(emote))
 
-    def _begin_answering(self, late: Unanswered | None) -> None:
-        """Store what was heard and note what of it is answered now, in one transaction."""
+    def _begin_answering(self, late: Sequence[Group]) -> None:
+        """Store what was heard and note what is answered now, in one transaction.
+
+        That is what was just heard with `late` questions, whose turns failed before and are due
+        again, in the order in which they were first asked.
+        """
         runtime = self.runtime
         queue, stored = runtime.queue, runtime.stored
         try:
             with self.script.store.transaction():
-                if late is None or runtime.heard():
-                    new = self.store_events() if runtime.passed() else ()  # first: it may fail
-                    heard = (*runtime.take_stored(), *new)
-                else:
-                    heard = late.group.events
-                wanted = list(filter(wants_answer, heard))
-                if late is not None and late.group.events is heard and not wanted:
-                    runtime.unanswered.pop(late.group.key)
-                # What somebody asked before and got no answer to is answered with it.
-                keys = (group.key for group in by_speaker(wanted))
-                before = [runtime.unanswered[k].group for k in keys if k in runtime.unanswered]
-                events = {
-                    e.id: e for e in (*(e for group in before for e in group.events), *wanted)
-                }
-                runtime.answering = by_speaker(events.values())
+                new = self.store_events() if runtime.passed() else ()  # first: it may fail
+                wanted = [e for e in (*runtime.take_stored(), *new) if wants_answer(e)]
+                # What somebody asked before and got no answer to is answered with what they ask.
+                keys = {group.key for group in (*late, *by_speaker(wanted))}
+                before = [each.group for key, each in runtime.unanswered.items() if key in keys]
+                before.sort(key=lambda group: group.events[0].id)
+                events = [*(event for group in before for event in group.events), *wanted]
+                runtime.answering = by_speaker({event.id: event for event in events}.values())
                 self.script.save_queue()
         except Exception:  # what was heard must not be lost with a write that failed
             runtime.queue, runtime.stored = queue, stored
@@ -304,10 +317,17 @@ class Tick:
             return False
         return is_private(group.audience) or any(here.values())
 
+    def think(self, group: Group) -> Deferred[TurnReport]:
+        """One turn for one audience; fires with its report.
+
+        Whatever hangs in it, it fails with `TimeoutError` soon after the turn's deadline.
+        """
+        return in_time(self._think(group), self.script.config.turn_timeout_s + GRACE_S)
+
     @inlineCallbacks
-    def think(self, group: Group) -> Steps[TurnReport]:
-        """One turn for one audience; fires with its report."""
+    def _think(self, group: Group) -> Steps[TurnReport]:
         script, runtime, last = self.script, self.runtime, group.events[-1]
+        deadline = script.now() + script.config.turn_timeout_s
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
         given, passed_over = yield self._retrieved(group, seen)
         spoken = (event.content for event in group.events)
@@ -319,7 +339,7 @@ class Tick:
             retrieved=given,
             passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
-            deadline=script.now() + script.turn_timeout_s,
+            deadline=deadline,
             language=answer_language(script.config.language, spoken, runtime.language),
         )
         shown_to = request.audience, request.channel, request.asker
@@ -390,7 +410,8 @@ class Tick:
             dream = state.last_sleep
             state.last_sleep = {**dream, "steps": {**dream.get("steps", {}), **did}}
         if state.mode == "sleep":  # nobody woke it meanwhile
-            state.dreamt = True
+            # What waits for a model call of its own goes on at the next tick.
+            state.dreamt = not any(step.get("waiting") for step in report.values())
             state.set_mode("sleep", "sleeping")
         return "dreamt"
 

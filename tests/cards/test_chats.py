@@ -57,6 +57,7 @@ class TestChats(unittest.TestCase):
             ("2024-5-1 @14h 03m 22s 7ms", True),
             (1714572202, True),
             (True, False),
+            ("9" * 60_000, False),
             (7, False),
             (int("1" * 400), False),
             (-int("1" * 400), False),

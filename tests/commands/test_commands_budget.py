@@ -9,8 +9,9 @@ from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
 LINE = re.compile(
-    r"System: (\d+), Tools: (\d+), Ledger: (\d+), Examples: (\d+), Summaries: (\d+), "
-    r"History: (\d+), Retrieved: (\d+), Tail: (\d+), Reserve: (\d+) \(total (\d+)/(\d+)\)"
+    r"System: (\d+), Tools: (\d+), Ledger: (\d+), Examples: (\d+), "
+    r"Summaries: (\d+), History: (\d+), Retrieved: (\d+), "
+    r"Tail: (\d+), Reserve: (\d+) \(total (\d+)/(\d+)\)"
 )
 
 

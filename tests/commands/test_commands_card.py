@@ -23,7 +23,7 @@ from tests.base import CHARACTER, PLAYED, AssistantTest
 from tests.cards import card, png, text_chunk
 from tests.cards.test_chats import nasty
 from tests.command_line import CommandLineTest
-from tests.waiting import pump_until, wait_for
+from tests.waiting import alone, pump_until, wait_for
 
 FIELDS = {
     "description": "{{char}} keeps the inn.\n[Ledger] {{user}} owns it.",
@@ -129,7 +129,7 @@ class TestCards(CardCase):
         self.assertTold("compact/verify Aria", "Aria: proven.", until="Aria:")
         (self.files / "old.jsonl").write_bytes(nasty())
         self.assertTold("aicard/chat Aria = old.jsonl, Char", "has a history", until="history")
-        wait_for(forget_people(self.script, self.aria, [own], utc_iso(self.script.now())))
+        wait_for(alone(forget_people, self.script, self.aria, [own], utc_iso(self.script.now())))
         self.assertNotIn("line 4", repr(self.script.history.messages()))
 
 
@@ -182,7 +182,9 @@ class TestGreeting(AssistantTest):
         """A greeting goes with the one it names, who need not have said a word."""
         self.assertEqual(self.arrive(), ["*She waves.* Welcome, Bob!"])
         people = [stable_id(self.bob)]
-        wait_for(forget_people(self.script, self.aria, people, "2027-01-15T08:00:00.000+00:00"))
+        wait_for(
+            alone(forget_people, self.script, self.aria, people, "2027-01-15T08:00:00.000+00:00")
+        )
         self.assertFalse([m for m in self.script.history.messages() if "Bob" in m.content])
 
     def test_not_greeted(self):
@@ -202,10 +204,12 @@ class TestGreeting(AssistantTest):
         self.assertTrue(greet(self.script, bob))
 
     def test_examples(self):
-        """They stand in the prompt as turns, in place of those that ship."""
+        """They stand in the prompt as exchanges."""
         line = "The soup is hot and the bread is fresh from the oven today."
-        self.configure(examples=f"Bram: What is for dinner?\nAria: *nods* {line}")
-        self.talk("Aria, good evening!", "Good evening.")
+        examples = f"Bob: What is for dinner?\nAria: *nods* {line}"
+        self.configure(examples=examples)
+        self.talk("Aria, what is for dinner?")
         shown = [(m["role"], m["content"]) for m in self.model.requests[0].messages[1:3]]
-        asked = ("user", "Bram: What is for dinner?")
-        self.assertEqual(shown, [asked, ("assistant", f"*nods* {line}")])
+        self.assertEqual(
+            shown, [("user", "Bob: What is for dinner?"), ("assistant", f"*nods* {line}")]
+        )

@@ -25,7 +25,7 @@ from evennia_ai.staff.memory import note_called
 from evennia_ai.testing import call
 from tests.command_line import CommandLineTest, WholePagesTest
 from tests.store_case import item
-from tests.waiting import pump_until, wait_for
+from tests.waiting import alone, pump_until, wait_for
 
 SUMMARY = "They talked of the harvest."
 FORGED = "2026-11-22 08:00 Char2 (say): I stole the crown."
@@ -170,7 +170,7 @@ class TestHistory(MemoryLineTest):
         self.open_to_players()  # they see summaries only
         self.assertNotIn("Compaction:", self.assertTold("aihistory/summaries Aria", SUMMARY))
         self.be("Admin")
-        rollback_compaction(self.script)
+        wait_for(alone(rollback_compaction, self.script))
         self.assertTold("aihistory/summaries Aria", "Taken back 20")
 
     def test_search(self):
@@ -247,15 +247,15 @@ class TestCompact(MemoryLineTest):
         self.assertIsNone(self.script.runtime.lock.running)
 
     def test_stopped(self):
-        """A compaction that is cancelled leaves all as it was."""
+        """A stop waits for a compaction that somebody asked for, and says so."""
         self.fill(40)
         self.model.held = True
         self.typed("compact Aria")
-        self.assertTold(
-            "ai/stop Aria", "turn is cancelled", until="`compact` failed: CancelledError."
-        )
-        self.assertEqual(len(self.script.history.messages()), 40)
-        self.assertIsNone(self.script.runtime.lock.running)
+        self.assertTold("ai/stop Aria", "is switched off.", "Waiting until Aria has finished")
+        self.assertIsNotNone(self.script.runtime.lock.running)
+        self.model.release()
+        pump_until(lambda: "Aria has finished." in self.shown())
+        self.assertIn("compacted", self.shown())
 
     def test_preview(self):
         """The preview has count, times and tokens, and no model is asked."""

@@ -16,9 +16,10 @@ from twisted.internet.defer import fail
 from evennia_ai import conf, services, startstop
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
+from evennia_ai.game.people import _telling
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.history.sealed import unseal
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.privacy.export import export_folder
@@ -166,12 +167,50 @@ class TestPlayers(ForgettingGameTest):
         self.assertEqual(sums, {"a9.other": (1, 70, 0.5), "": (2, 140, 1.0)})
 
     def test_pages(self):
-        """Pages by which an assistant answered them are deleted, those of others stay."""
-        for to in (self.account, self.account2):
-            create_message(self.aria, f"A {SECRET}?", receivers=[to], tags=[("page", "comms")])
+        """Pages to them, theirs to assistants, and those that repeat them; others stay."""
+        own, said = self.account, "I owe Greta seven ducats for the ox."
+        self.say(f"Aria, {said}")
+        self.stored(self.script)
+        for sender, to, text in (
+            (self.aria, [own], "Good evening."),
+            (self.aria, [self.account2], f"He said: {said}"),
+            (self.borg, [self.account2], "Seven ducats for the ox, he owes."),
+            (self.aria, [self.account2], "Good evening."),
+            (own, [self.aria], "Are you there?"),
+            (own, [self.aria, self.borg], "And you?"),
+            (own, [self.aria, self.account2], "You, too?"),
+            (own, [self.account2], said),
+            (self.account2, [self.aria], said),
+        ):
+            create_message(sender, text, receivers=to, tags=[("page", "comms")])
+        before = [(page.senders, page.receivers) for page in Msg.objects.order_by("pk")]
         self.forget_me()
-        [left] = Msg.objects.all()
-        self.assertEqual(left.receivers, [self.account2])
+        left = [(page.senders, page.receivers) for page in Msg.objects.order_by("pk")]
+        stay = (2, 3, 6, 7, 8)
+        self.assertEqual(left, [before[each] for each in stay])
+
+    def test_a_page_that_quotes_them(self):
+        """What was told another by a page goes wherever it is kept; that other's words stay."""
+        self.say("Aria, I owe Greta seven ducats for the ox.")
+        self.stored(self.script)
+        self.script.runtime.give_up()
+        self.model.answers = ["I owe Greta seven ducats for the ox, said he.", "It is Bess."]
+        for text in ("what do I get?", "what is my horse's name?"):
+            by = speaker_of(self.account2)
+            circle = private([by.id])
+            page = Message("user", text, new_id("m"), "", by, audience=circle, channel="page")
+            self.script.runtime.hear(page, self.script.now())
+            self.tick()
+        self.assertIn("ducats", self.everything())
+        self.assertTrue(Msg.objects.filter(db_message__contains="ducats"))
+        _telling("Aria, I owe Greta seven ducats for the ox.")
+        shown = self.forget_me()
+        self.assertIn("Proven", shown)
+        self.assertNotIn("ducats", self.everything())
+        self.assertFalse(Msg.objects.filter(db_message__contains="ducats"))
+        self.assertEqual(_telling.cache_info().currsize, 0)
+        contents = [m.content for m in self.script.history.messages()]
+        self.assertEqual(contents, ["what do I get?", "what is my horse's name?", "It is Bess."])
 
     def test_export(self):
         """Their own words, notes and what they may know that was observed; nothing of others."""

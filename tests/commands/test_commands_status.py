@@ -5,7 +5,7 @@ from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.show import ago
 from tests.asked import model_down
 from tests.command_line import WholePagesTest
-from tests.waiting import wait_for
+from tests.waiting import alone, wait_for
 
 HELD = "paused after a rollback, until you type compact"
 
@@ -131,7 +131,7 @@ class TestStatus(WholePagesTest):
         """Where no summary can be made, or compaction is off, nothing is changed."""
         self.fill(60)
         wait_for(compact_conversation_history(self.script, self.aria, force=True))
-        rollback_compaction(self.script)
+        wait_for(alone(rollback_compaction, self.script))
         self.typed("compact/off Aria")
         self.typed("compact Aria", until="compaction is off")
         self.assertTrue(self.script.state.hold)

@@ -258,7 +258,7 @@ class TestActing(AssistantTest):
         self.assertIn("You pick up a sword", game.get("sword", asker))
 
     def test_the_prompt_names_what_it_carries(self):
-        """What it carries stands in the system text of the prompt."""
+        """What it carries stands in the system text."""
         self.thing("lamp").location = self.aria
         self.say("Aria, hello")
         self.tick()

@@ -20,7 +20,7 @@ class TestGameTime(AssistantTest):
         self.script.now = lambda: NOW
 
     def said(self):
-        """The line of the present moment."""
+        """The note of what time it is."""
         tail = str(build_llm_messages(self.script, self.aria)[-1]["content"])
         return next(line for line in tail.splitlines() if line.startswith("(Now: "))
 

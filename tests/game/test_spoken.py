@@ -67,11 +67,18 @@ ACTS = (
 
 class TestSpoken(unittest.TestCase):
     def test_frames(self):
-        """Every usual quotation mark, a colon, rpsystem's own reference; with and without type."""
+        """Every usual quotation mark, a colon, rpsystem's own reference; by type or as typed."""
         for line, words in FRAMED.items():
-            for is_speech in (True, False):
-                with self.subTest(line, is_speech=is_speech):
-                    self.assertEqual(spoken(line, ["Alice"], is_speech=is_speech), words)
+            with self.subTest(line):
+                self.assertEqual(spoken(line, ["Alice"]), words)
+                self.assertEqual(spoken(line, ["Alice"], [words], is_speech=False), words)
+
+    def test_not_typed(self):
+        """Without a type nothing is speech that its speaker did not type, however it looks."""
+        for line in (*FRAMED, *TYPED):
+            for typed in ([], ["scroll"]):
+                with self.subTest(line, typed=typed):
+                    self.assertEqual(spoken(line, ["Alice"], typed, is_speech=False), "")
 
     def test_speech_without_marks(self):
         """Where the type says so, a name and a verb are a frame, and other lines stay whole."""
@@ -82,7 +89,7 @@ class TestSpoken(unittest.TestCase):
     def test_acts(self):
         """What is no speech has no words, whatever marks stand in a name."""
         name = 'Bob "The Axe" Stone'
-        self.assertEqual(spoken(f'{name} says, "hi"', [name], is_speech=False), "hi")
+        self.assertEqual(spoken(f'{name} says, "hi"', [name], ["hi"], is_speech=False), "hi")
         for line in (*ACTS, f"{name} sneezes."):
             with self.subTest(line):
                 self.assertEqual(spoken(line, ["Alice", name], is_speech=False), "")
@@ -102,6 +109,9 @@ class TestSpoken(unittest.TestCase):
             ("— Где: тут? — сказал кто-то.", ("Где: тут?",), "Где: тут?"),
             ('Alice "tamam" dedi.', ("tamam",), "tamam"),
             ('Alice "accidentally" sneezes.', ('"accidentally" sneezes.',), ""),
+            ('Alice quotes Bob: "Come"', ('quotes Bob: "Come"',), ""),
+            ('Alice tells Bob, "Good evening."', ("bob good evening",), "Good evening."),
+            ("Alice: hello there", ("hello there",), "hello there"),
         ):
             with self.subTest(line):
                 self.assertEqual(spoken(line, ["Alice"], typed, is_speech=False), words)
@@ -112,6 +122,7 @@ class TestSpoken(unittest.TestCase):
         def work(line):
             spoken(line, ["Alice"], [line[6:]])
             spoken(line, ["Alice"], is_speech=False)
+            spoken(line, ["Alice"], ["a" + line[-3_000:]], is_speech=False)
 
         for line in (
             lambda size: "Alice " + ":" * size + ' "x"',

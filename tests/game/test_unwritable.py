@@ -11,7 +11,9 @@ from unittest.mock import patch
 from django.db import OperationalError, connection
 from twisted.python.failure import Failure
 
-from evennia_ai.game.ports import write_audit
+from evennia_ai.game.ports import OLD_LOGS, audit_logs, write_audit
+from evennia_ai.privacy.requests import clear_log
+from evennia_ai.staff.show import log_fields
 from evennia_ai.turns.runtime import REPEATED_S
 from tests.base import AssistantTest
 from tests.steps import verify_history
@@ -228,3 +230,25 @@ class TestAuditLog(unittest.TestCase):
         write_audit(path, "error", {"what": "third \ud800"}, 0)
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         self.assertEqual([line["what"] for line in lines], ["first", "third \ud800"])
+
+    def test_it_is_put_aside_when_it_is_large(self):
+        """It takes a bounded part of the disk; its newest lines are shown across its files.
+
+        Forgetting reaches the older files, too.
+        """
+        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "ai.log"
+        with patch("evennia_ai.game.ports.LOG_BYTES", 1_000):
+            for number in range(200):
+                fields = {"text": "secret", "by": "o1.a" if number == 199 else "o2.b", "n": number}
+                write_audit(path, "trouble", fields, 0)
+        files = audit_logs(path)
+        self.assertEqual(len(files), 1 + OLD_LOGS)
+        self.assertEqual(sorted(files), sorted(path.parent.iterdir()))
+        self.assertTrue(all(file.stat().st_size <= 1_000 for file in files))
+        numbers = [fields["n"] for fields in log_fields(path, 2_500)]
+        self.assertGreater(len(numbers), 20)
+        self.assertEqual(numbers, [*range(200 - len(numbers), 200)])
+        clear_log(path, ["o1.a"])
+        self.assertNotIn("secret", "".join(file.read_text() for file in audit_logs(path)))
+        self.assertEqual(log_fields(path, 2_500)[-1]["n"], 198)
+        self.assertEqual(sorted(files), sorted(path.parent.iterdir()))

@@ -10,7 +10,7 @@ from unittest import mock
 
 from evennia_ai.language import tables as languages
 from evennia_ai.language.numbers import with_values
-from evennia_ai.language.script import akin, folded, holds, with_digits, words
+from evennia_ai.language.script import akin, folded, holds, is_asked, normalized, with_digits, words
 from evennia_ai.language.tables import (
     DEFAULT,
     FOLDER,
@@ -123,6 +123,13 @@ class TestTables(unittest.TestCase):
 
 
 class TestLetters(unittest.TestCase):
+    def test_asked(self):
+        """A question mark at the end counts, behind it quotes; in Greek the semicolon is one."""
+        for text in ("Who?", 'He said "who?" ', "誰？」", "من؟", "Ποιος είσαι;", "Ποιος;)"):
+            self.assertTrue(is_asked(text), text)
+        for text in ("Who? Bob.", "Bob;", "", "?a", ";;;"):
+            self.assertFalse(is_asked(text), text)
+
     def test_folded(self):
         """Forms of one text are one."""
         for one, other in (
@@ -138,6 +145,10 @@ class TestLetters(unittest.TestCase):
         ):
             self.assertEqual(folded(one), folded(other))
         self.assertNotEqual(folded("が"), folded("か"))
+        self.assertEqual(folded("и\u0306\u0301 и\u0301\u0306 é\u0323"), "й и e")
+        marks = "\u0323\u0301" * 500  # each part of them is put into order by itself
+        self.assertEqual(folded(f"e{marks}a"), "ea")
+        self.assertEqual(normalized("NFC", f"か{marks}a")[:2], "か\u0323")
         self.assertEqual(words("मेरी"), ["मेरी"])
 
     def test_forms(self):

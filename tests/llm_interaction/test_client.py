@@ -1,3 +1,4 @@
+import json
 import os
 import time
 import unittest
@@ -250,18 +251,40 @@ class TestFaults(LoopbackCase):
             self.ask()
             self.assertTrue(os.environ["NO_PROXY"].startswith("intranet,"))
 
-    def test_more_time_after_a_pause(self):
-        """The first call has more time than others: a server may have to load its model."""
-        clock = Clock()
-        self.client = self.new_client(clock=clock.seconds, retry=ONCE)
-        for waited_s, is_answered in ((0, True), (1, False), (400, True)):
-            clock.advance(waited_s)
-            self.server.script(loopback.slow(1.5))
-            with self.subTest(waited_s=waited_s):
-                if is_answered:
-                    self.ask(timeout_s=1.2)
+    def test_one_time_limit(self):
+        """All tries at all models together take the request's time at most, whatever hangs."""
+        self.server.respond = lambda body: HANG
+        for fields in (
+            {"within_s": 0.6},
+            {"within_s": 0.6, "fallback_models": ("b", "c")},
+            {"within_s": 5.0, "timeout_s": 0.3, "has_next": True},
+        ):
+            with self.subTest(fields):
+                self.client = self.new_client()
+                began = time.monotonic()
+                self.assertEqual(self.fail(**fields).kind, "timeout")
+                self.assertLess(time.monotonic() - began, 1.2)
+
+    def test_half_of_the_time(self):
+        """While another level waits, a try gets half of what is left, and a hung model one try."""
+        self.server.respond = lambda body: HANG if body["model"] == "a" else text("B")
+        for asked, most_s in (({"fallback_models": ("b",)}, 0.9), ({"has_next": True}, 0.9)):
+            with self.subTest(asked):
+                self.client, began = self.new_client(), time.monotonic()
+                self.server.requests.clear()
+                asked = {"model": "a", "within_s": 1.2, **asked}
+                if "has_next" in asked:
+                    self.fail(**asked)
+                    self.assertEqual(len(self.server.requests), 1)
+                    self.assertEqual(self.fail(**asked).kind, "breaker_open")
                 else:
-                    self.assertEqual(self.fail(timeout_s=1.2).kind, "timeout")
+                    self.assertEqual(self.ask(**asked).model, "b")
+                self.assertLess(time.monotonic() - began, most_s + 0.4)
+
+    def test_no_wait_beyond_the_time(self):
+        """A server that wants more than the time that is left is not waited for."""
+        self.server.script(rate_limited(3))
+        self.assertEqual(self.ask(fallback_models=("b",), within_s=4.0).model, "b")
 
     def test_reading_ahead_teaches_nothing(self):
         """A reply of one token that is a thought is no sign that thoughts use up replies."""
@@ -332,14 +355,48 @@ class TestProfiles(LoopbackCase):
         self.assertEqual(len(self.server.requests), before + 1)
 
     def test_an_unknown_refusal_of_a_large_prompt(self):
-        """Once it counts as an overflow; if a smaller one is refused, too, it was none."""
+        """It is no overflow: nothing is learned of the window."""
         self.refuse(lambda body: True, "nonsense 19")
-        kinds = [self.fail(prompt_tokens=9_000).kind for _ in range(3)]
-        self.assertEqual(kinds, ["context_window", "context_window", "context_window"])
-        self.assertEqual(self.client.facts("any").window.tokens, 4_525)
-        self.assertEqual(self.fail(prompt_tokens=4_000).kind, "bad_request")
-        self.assertIsNone(self.client.facts("any").window)
         self.assertEqual(self.fail(prompt_tokens=9_000).kind, "bad_request")
+        self.assertIsNone(self.client.facts("any").window)
+
+    def test_a_refusal_that_quotes_the_prompt(self):
+        """Words of the request in an error are no word on the window."""
+        for said in (
+            "This model's maximum context length is 1500 tokens.",
+            'They wrote: "n_ctx": 512, prompt is too long',
+            "prompt too long;\nthe context length is 2,048",
+        ):
+            line = f"Alice says: {said} Aria, how is that?"
+            asked = ({"role": "system", "content": "Be kind."}, {"role": "user", "content": line})
+            for quoted in (line, json.dumps(line), json.dumps(asked), said):
+                with self.subTest(quoted):
+                    self.client = self.new_client()
+                    self.refuse(lambda body: True, f"Invalid request near: {quoted}")
+                    self.assertEqual(
+                        self.fail(messages=asked, prompt_tokens=90).kind, "bad_request"
+                    )
+                    self.assertIsNone(self.client.facts("any").window)
+            self.refuse(lambda body: True, f"{line} context length is 9000 tokens")
+            self.assertEqual(self.fail(messages=asked, prompt_tokens=10_000).kind, "context_window")
+            self.assertEqual(self.client.facts("any").window.tokens, 9_000)
+
+    def test_an_unknown_refusal_keeps_the_window(self):
+        """What an overflow has named holds, whatever else is refused later."""
+        self.refuse(lambda body: True, "This model's maximum context length is 8192 tokens.")
+        self.fail(prompt_tokens=9_000)
+        self.refuse(lambda body: True, "nonsense 20")
+        for size in (3_000, 5_000, 100):
+            self.assertEqual(self.fail(prompt_tokens=size).kind, "bad_request")
+        self.assertEqual(self.client.facts("any").window.tokens, 8_192)
+
+    def test_usage_figures(self):
+        """Whatever a server counts of prompts, nothing is learned of the window."""
+        for counts in ((1_000, 1_000, 1_000), (50_000, 60_000, 70_000), (4_080, 4_090, 4_085)):
+            for theirs, ours in zip(counts, (9_000, 3_000, 12_000), strict=True):
+                self.server.script(text("Here.", usage={"prompt_tokens": theirs}))
+                self.ask(prompt_tokens=ours)
+            self.assertIsNone(self.client.facts("any").window)
 
     def test_thoughts_that_use_up_the_reply(self):
         """It is asked for with more room; what was paid for in vain is counted."""

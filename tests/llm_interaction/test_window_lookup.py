@@ -8,7 +8,17 @@ from twisted.internet.task import Clock
 
 from evennia_ai.errors import WindowError
 from evennia_ai.llm_interaction.models import ask_server
-from evennia_ai.llm_interaction.windows import LOADED, MODELS, NAMED, PROPS, SHOWN, Window
+from evennia_ai.llm_interaction.windows import (
+    KOBOLD,
+    LOADED,
+    MODELS,
+    NAMED,
+    PROPS,
+    SHOWN,
+    STUDIO,
+    TABBY,
+    Window,
+)
 from tests import loopback
 from tests.llm_interaction.test_client import KEY, LoopbackCase
 from tests.loopback import RESET, failure
@@ -38,6 +48,25 @@ class TestLookup(LoopbackCase):
         loaded = {"models": [{"name": "any:latest", "context_length": 4096}]}
         self.server.pages["/api/ps"] = loaded
         self.assertEqual(self.asked(), (Window(4096, LOADED), True))
+
+    def test_other_servers(self):
+        """LM Studio, KoboldCpp and TabbyAPI say it on pages of their own."""
+        loaded = {"id": "any", "state": "loaded", "loaded_context_length": 6144}
+        for path, page, window in (
+            ("/api/v0/models", {"data": [loaded]}, Window(6144, STUDIO)),
+            ("/api/extra/true_max_context_length", {"value": 7168}, Window(7168, KOBOLD)),
+            ("/v1/model", {"id": "any", "parameters": {"max_seq_len": 5120}}, Window(5120, TABBY)),
+        ):
+            with self.subTest(path):
+                self.server.pages.clear()
+                self.server.pages[path] = page
+                self.assertEqual(self.asked(), (window, True))
+
+    def test_a_router(self):
+        """llama.cpp's router is asked for the model by name."""
+        self.server.pages["/props"] = PROPS_4096
+        self.asked()
+        self.assertIn("/props?model=any", [lookup.path for lookup in self.server.lookups])
 
     def test_a_server_without_a_word_on_windows(self):
         """It is not asked again soon; one that is down is, and one that may be loading a model."""
@@ -75,16 +104,16 @@ class TestLearning(LoopbackCase):
         self.server.pages["/props"] = PROPS_4096
         for _ in range(3):
             self.ask()
-        self.assertEqual((len(self.server.lookups), self.learned()), (4, (4096, PROPS)))
+        self.assertEqual((len(self.server.lookups), self.learned()), (7, (4096, PROPS)))
         self.server.pages["/props"] = {"default_generation_settings": {"n_ctx": 2048}}
         self.server.script(RESET, RESET, RESET)
         self.fail()
         self.assertEqual(self.learned()[0], 4096)
         self.ask()
-        self.assertEqual((len(self.server.lookups), self.learned()), (8, (2048, PROPS)))
+        self.assertEqual((len(self.server.lookups), self.learned()), (14, (2048, PROPS)))
         clock.advance(301)
         self.ask()
-        self.assertEqual(len(self.server.lookups), 12)
+        self.assertEqual(len(self.server.lookups), 21)
 
     def test_what_an_error_names(self):
         """An overflow names the window."""

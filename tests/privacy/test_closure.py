@@ -1,7 +1,9 @@
 """What goes when somebody is forgotten, decided from plain values."""
 
+import tomllib
 import unittest
 from dataclasses import replace
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,12 +13,15 @@ from evennia_ai.history.messages import Message, Speaker, is_by
 from evennia_ai.history.pairs import pairing
 from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.history.verification import Evidence
+from evennia_ai.language.script import SENTENCE_END, runs
 from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.privacy.closure import Made, plan_forgetting, without_copies
 from evennia_ai.rag_memory.quarantine import resting_on
 from tests.strategies import MANY
 
 ALICE, BOB, ARIA = Speaker("Alice", "o1.a"), Speaker("Bob", "o2.b"), Speaker("Aria", "o9.aria")
+SUMMARIES = Path(__file__).parents[1] / "llm_interaction" / "summaries.toml"
+TALKS = tomllib.loads(SUMMARIES.read_text("utf-8"))["talk"]
 IDS = st.sampled_from([f"m{n:02d}" for n in range(12)])
 
 
@@ -113,37 +118,68 @@ class TestPlan(unittest.TestCase):
         ]
         self.assertEqual(self.gone(*talk, made=made), ["e1", "l2", "m01", "m03", "m04", "o1"])
 
-    def test_names_and_numbers_of_theirs(self):
-        """A line for somebody else goes with a name or number that only they used."""
+    def test_their_own_words(self):
+        """A line for somebody else goes with five words in a row that only they said."""
         talk = [
-            line(1, "Our Lantern is old.", ARIA, "assistant"),
-            line(2, "my cat Mittens is 1200 old, like the Lantern of Bruno and Zoé", ALICE),
-            line(3, "And Bruno?", BOB),
-            reply(4, "Her cat is called Mittens."),
-            reply(5, "mittens!"),
-            reply(6, "The Lantern of Bruno is old."),
-            reply(7, "1,200 is 1200."),
-            reply(8, "Zoe."),
-            call(9, '{"query": "Mittens"}'),
-            line(10, "A cat. Old. Cora.", BOB),
-            line(11, "Mittens?", BOB),
-            line(12, "Mittens says Borg.", ARIA, metadata={"assistant": True}),
+            line(1, "Our lantern is older than the town.", ARIA, "assistant"),
+            line(
+                2, "My cat Mittens sleeps in 3 barrels. Our lantern is older than the town!", ALICE
+            ),
+            line(3, "And Bruno's cat sleeps in the hay all day.", BOB),
+            reply(4, "my CAT mittens... sleeps, in the yard"),
+            reply(5, "Her cat Mittens sleeps in the hay all day, Bob."),
+            reply(6, "Our lantern is older than the town, Bob."),
+            reply(7, "Mittens. In 3 barrels."),
+            call(8, '{"query": "where Mittens sleeps in 3 barrels"}'),
+            line(9, "Who sleeps in 3 barrels, do you say?", BOB),
+            reply(10, "Mittens sleeps in 3 barrels."),
+            line(
+                11, "So she sleeps in 3 barrels, and all day.", ARIA, metadata={"assistant": True}
+            ),
         ]
-        self.assertEqual(self.gone(*talk[:-2]), [f"m{n:02d}" for n in (2, 4, 5, 7, 8, 9)])
-        self.assertEqual(self.gone(*talk), ["m02", "m07", "m08"])
-        self.assertEqual(self.gone(*talk[:5], known="Mittens"), ["m02"])
-        made = [Made("e1", (), "Mittens."), Made("e2", (), "")]
-        self.assertEqual(self.gone(*talk[:2], talk[-1], made=made), ["e1", "m02", "m12"])
+        self.assertEqual(self.gone(*talk), ["m02", "m04", "m08", "m10"])
+        self.assertEqual(self.gone(*talk, known=talk[1].content), ["m02"])
+        made = [Made("e1", (), "Her cat Mittens sleeps in 3 barrels."), Made("e2", (), "")]
+        self.assertEqual(self.gone(*talk[:3], made=made), ["e1", "m02"])
 
     def test_later_words_protect_nothing(self):
         """What they say again after asking is not somebody else's."""
-        talk = [line(1, "At Zorb.", ALICE), reply(2, "At Zorb."), line(3, "At Zorb.", ALICE)]
+        said = "I met him at Zorb."
+        talk = [line(1, said, ALICE), reply(2, said), line(3, said, ALICE)]
         self.assertEqual(self.gone(*talk, until="m01"), ["m01", "m02"])
 
-    def test_names_without_capitals(self):
-        """A word of a script that has none counts; one letter never does."""
-        talk = [line(1, "我的船 x", ALICE), reply(2, "我的船"), reply(3, "x")]
-        self.assertEqual(self.gone(*talk), ["m01", "m02"])
+    def test_unasked_memories(self):
+        """What stood in a prompt unasked is no source, and what a tool found is; no copy stays."""
+        talk = [line(1, "I am afraid of bees.", ALICE), line(2, "Who is afraid?", BOB)]
+        for shown, found, goes in (
+            ({"m01": 1.0}, {}, False),
+            ({}, {"m01": 1.0}, True),
+            ({"m01": 1.0}, {"m01": 0.5}, True),
+        ):
+            answer = traced(reply(3, "Bees are feared.", hits=["m01"]), given=shown, found=found)
+            found_plan = plan([*talk, answer])
+            self.assertEqual("m03" in found_plan.replies, goes)
+            left = without_copies(answer, found_plan.gone)
+            self.assertEqual(left.metadata["memories"], [])
+
+    def test_copies_elsewhere(self):
+        """A page goes by what only replies that go have said, or by their own words."""
+        talk = [
+            line(1, "I owe her seven ducats for it.", ALICE),
+            reply(2, "*nods* Seven, I think.", "o1.a", channel="page"),
+            reply(3, "Good evening.", "o1.a", channel="page"),
+            reply(4, "Good evening.", channel="page"),
+        ]
+        takes = plan(talk).takes
+        for text, goes in (
+            ("seven, i think", False),
+            ("nods Seven, I think.", True),
+            ("Good evening.", False),
+            ("Alice: owe her seven ducats, for...", True),
+            ("owe her seven ducats", False),
+            ("", False),
+        ):
+            self.assertEqual(takes(text), goes, text)
 
     def test_said_unasked(self):
         """What names them in any form goes, not what has ordinary words or another's name."""
@@ -228,3 +264,37 @@ class TestAnyTalk(unittest.TestCase):
                 self.assertFalse(any(each in message.content for each in gone))
         for end, begin in pairing(messages).items():
             self.assertEqual(messages[end].id in gone, messages[begin].id in gone)
+
+
+class TestInEachLanguage(unittest.TestCase):
+    """Talks in many languages, each of whose speakers is forgotten in turn."""
+
+    def test_what_goes(self):
+        """Of replies to others those that repeat words in a row of theirs alone, and no other.
+
+        Each line of the talk is repeated, and so is each true sentence about it in other words.
+        """
+        for talk in TALKS:
+            rows = [row.split(": ", 1) for row in talk["lines"].strip().splitlines()]
+            told = [each for text in talk["true"] for each in SENTENCE_END.split(text) if each]
+            speakers = {name: Speaker(name, f"o{n}.x") for n, (name, _) in enumerate(rows)}
+            for forgotten in speakers.keys() - {"Aria"}:
+                with self.subTest(language=talk["language"], forgotten=forgotten):
+                    self.forget(rows, told, {**speakers, "Aria": ARIA}, forgotten)
+
+    def forget(self, rows, told, speakers, forgotten):
+        messages = [
+            line(n, text, speakers[name], "assistant" if name == "Aria" else "user")
+            for n, (name, text) in enumerate(rows, 100)
+        ]
+        theirs, others = set(), set()
+        for name, text in rows:
+            (theirs if name == forgotten else others).update(runs(text))
+        texts = [*(text for _, text in rows), *told]
+        replies = [reply(n, text, "o99.other") for n, text in enumerate(texts, 300)]
+        known, none = {}, frozenset()
+        evidence = Evidence((*messages, *replies), (), none, known, none, 999, "")
+        gone = plan_forgetting(evidence, (), [speakers[forgotten].id]).replies
+        for answer in replies:
+            goes = not runs(answer.content).isdisjoint(theirs - others)
+            self.assertEqual(answer.id in gone, goes, answer.content)

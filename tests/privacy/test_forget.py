@@ -10,18 +10,22 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pages import ASIDE, put_aside
-from evennia_ai.history.records import LIVE
+from evennia_ai.history.records import EMPTIED, LIVE
 from evennia_ai.llm_interaction.budget import TokenBudget
-from evennia_ai.privacy.forget import EMPTIED, forget_people, remake_summary
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL
+from evennia_ai.privacy.forget import forget_people, remake_summary
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.recall.values import Query
+from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction.compact import MOST_WAIT_S
+from evennia_ai.sleep.compaction.remake import MOST_TRIES
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.initiative import Cue
 from tests.asked import model_down, source_of
 from tests.memory_assistant import ARIA, PEOPLE, MemoryWorldTest
 from tests.steps import raising_at
-from tests.waiting import wait_for
+from tests.waiting import alone, wait_for
 
 ALICE, BOB = (Speaker(name, PEOPLE[name]) for name in ("Alice", "Bob"))
 ARIA_SPEAKER = Speaker("Aria", ARIA)
@@ -80,29 +84,31 @@ class ForgettingTest(MemoryWorldTest):
         his = [m for m in messages if m.speaker_id == BOB.id][-1]
         journal, entities, at = self.body.journal, self.body.entities, self.script.now()
         self.mine = journal.add("Alice is afraid.", source_message_ids=[mine.id]).id
-        journal.add(f"Somebody said {SECRET}1x.", source_type="recalled")
+        journal.add(f"Somebody said: my boat is called {SECRET}1x.", source_type="recalled")
         self.his = journal.add("Bob waits for barley.", source_message_ids=[his.id]).id
         alice = observe(new_profile(ALICE.id, "Alice", at), "Afraid of much.", at, self.mine)
         alice = observe(alice, "Owes Bob money.", at, his.id)
         bob = observe(new_profile(BOB.id, "Bob", at), "Knows the miller.", at, [his.id, mine.id])
-        bob = with_alias(bob, f"{SECRET}1x", at, his.id, "public")
+        bob = with_alias(bob, f"{SECRET}1x", at, mine.id, "public")
         boat = new_profile(unmet_id(f"{SECRET}1x"), f"{SECRET}1x", at, "thing")
         entities.put({p.id: p for p in (alice, bob, boat)})
         self.script.ledger.add("I like jazz.", ALICE, state="approved")
         self.script.ledger.add("I like ale.", BOB, state="approved")
-        self.script.ledger.add(f"{SECRET}1x floats.", ARIA_SPEAKER, state="proposed")
+        self.script.ledger.add(
+            f"{SECRET}1x floats.", ARIA_SPEAKER, state="proposed", source=mine.id
+        )
         self.script.ledger.add("Guests like a fire.", ARIA_SPEAKER, state="proposed")
         wait_for(self.script.memory.search(Query("jazz")))  # from now on the index has the notes
         for odd in ({"speaker": ALICE.id}, {"id": mine.id}, {"id": his.id}):
             put_aside(self.script.history.store, odd, "conversation_history")
 
     def forget(self, asked_at=AT, until=""):
-        return wait_for(forget_people(self.script, self.body, [ALICE.id], asked_at, until))
+        return wait_for(alone(forget_people, self.script, self.body, [ALICE.id], asked_at, until))
 
     def remake(self):
         """Every emptied summary is made again."""
         tried = set()
-        while wait_for(remake_summary(self.script, tried)):
+        while wait_for(alone(remake_summary, self.script, tried)):
             continue
 
     def lines_of(self, speaker):
@@ -192,7 +198,7 @@ class TestForgotten(ForgettingTest):
         self.script.runtime.cue = Cue("Carol has come", self.script.now())
         self.script.runtime.forget([carol.id], "")
         self.assertIsNone(self.script.runtime.cue)
-        wait_for(forget_people(self.script, self.body, [carol.id], AT, names=["Carol"]))
+        wait_for(alone(forget_people, self.script, self.body, [carol.id], AT, names=["Carol"]))
         left = [message.content for message in self.script.history.by_ids(ids)]
         self.assertEqual(left, ["Rain again.", "Carol was here."])
         self.assert_proven()
@@ -229,7 +235,7 @@ class TestForgotten(ForgettingTest):
         self.compact()
         records = {r.id: r for r in self.script.history.summaries()}
         entries = {key: self.body.journal.get(synthesis_id(key)) for key in records}
-        wait_for(forget_people(self.script, self.body, [carol.id], AT))
+        wait_for(alone(forget_people, self.script, self.body, [carol.id], AT))
         emptied = {r.id for r in self.script.history.summaries() if r.text == EMPTIED}
         self.assertTrue(emptied < records.keys())
         for key in records.keys() - emptied:
@@ -258,6 +264,26 @@ class TestForgotten(ForgettingTest):
         records = [r for r in self.script.history.summaries() if r.segment]
         self.assertIn("extractive", {r.level for r in records})
         self.assert_forgotten()
+
+    def test_a_night_before_they_are_made_again(self):
+        """Whatever summarises: no summary that could be made again stays empty."""
+        for model in (OFFLINE_MODEL, "scripted/model"):
+            for gives_up in (False, True):
+                with self.subTest(model=model, gives_up=gives_up):
+                    self.setUp()
+                    self.script.model_name = model
+                    self.forget()
+                    empty = [r for r in self.script.history.summaries() if r.text == EMPTIED]
+                    self.assertTrue(empty)
+                    if gives_up:
+                        self.world.model.default = model_down()
+                    for _ in range(MOST_TRIES + 1 if gives_up else 1):
+                        wait_for(run_sleep_tick(self.script, self.body))
+                        self.world.later(MOST_WAIT_S)
+                    self.world.model.default = parrot
+                    self.remake()
+                    self.assertEqual(self.everything().find(EMPTIED), -1)
+                    self.assert_forgotten()
 
     def test_later_words_stay(self):
         """What she says after she asked is new, also where a compaction archived it meanwhile."""

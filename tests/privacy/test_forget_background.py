@@ -69,7 +69,7 @@ class TestInTheBackground(ForgettingTest):
         if request.purpose == "pre_compaction":
             if request.messages[-1]["role"] == "tool":
                 return call("noop")
-            entry = f"The boats are {SECRET}1x and {SECRET}2x."
+            entry = f"Alice says: my boat is called {SECRET}1x."
             return call("add_journal_entry", content=entry)
         return parrot(request)[:400] if request.purpose == "summary" else self.extract(request)
 

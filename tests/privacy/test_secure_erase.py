@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
+from django.core.management import call_command
 from django.db import connection
 from django.test import TestCase, TransactionTestCase
 from evennia.comms.models import Msg
@@ -14,6 +15,7 @@ from evennia.typeclasses.attributes import Attribute
 
 from evennia_ai.privacy import secure_erase as free_pages
 from evennia_ai.privacy.secure_erase import erase_free_pages
+from tests import postgres
 from tests.waiting import wait_for
 
 SECRET = "the moth is under the third stone"
@@ -49,6 +51,16 @@ class TestSQLite(TestCase):
 
 @unittest.skipUnless(connection.vendor == "postgresql", "run it by `make test-postgres`")
 class TestPostgreSQL(TransactionTestCase):
+    def setUp(self):
+        """A server of its own: a transaction in any of a server's databases keeps deleted rows."""
+        server = postgres.Server()
+        self.addCleanup(server.stop)
+        place = {"HOST": str(server.folder), "NAME": postgres.USER}
+        self.enterContext(patch.dict(connection.settings_dict, place))
+        connection.close()
+        self.addCleanup(connection.close)
+        call_command("migrate", run_syncdb=True, verbosity=0)
+
     def test_tables_are_rewritten(self):
         """No file of the tables holds a deleted row; the report names log and backups."""
         Attribute.objects.create(db_key="stays", db_strvalue="stays")

@@ -2,7 +2,7 @@
 
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.prompt import build_llm_messages
+from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.profiles import note_met
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
@@ -32,15 +32,14 @@ class TestEntitiesMet(AssistantTest):
         """What is known of the room and of a thing in it stands in the newest turn."""
         self.talk()
         self.sleep()
-        bare = build_llm_messages(self.script, self.aria)[-1]["content"].splitlines()
         for place in (self.room1, self.obj1):
             known = self.aria.entities.get(stable_id(place))
             known = known or new_profile(stable_id(place), place.key, 0.0, "thing")
             told = observe(known, f"{place.key} is haunted.", 1.0, "m1")
             self.aria.entities.put({known.id: told})
-        tail = build_llm_messages(self.script, self.aria)[-1]["content"].splitlines()
-        told = [f"(About {place.key}: {place.key} is haunted)" for place in (self.room1, self.obj1)]
-        self.assertEqual([row for row in tail if row not in bare], told)
+        newest = str(draft_prompt(self.script, self.aria).messages[-1]["content"])
+        told = [row for row in newest.splitlines() if "is haunted" in row]
+        self.assertEqual([row.partition(" ")[0] for row in told], ["(About", "(About"], newest)
 
     def test_speakers_and_the_place(self):
         """Each has a profile under its stable id, once."""

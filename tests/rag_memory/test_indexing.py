@@ -25,7 +25,7 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.cycle import prune_episodic_index
 from evennia_ai.testing import InlineWorker
 from tests.search_case import SearchTest, ids
-from tests.waiting import pump_until, wait_for
+from tests.waiting import alone, pump_until, wait_for
 
 
 class TestForgetting(SearchTest):
@@ -124,7 +124,7 @@ class TestWholeIndex(SearchTest):
         self.index.add("Bo", [Turn("b1", "Bram", "A cask.", 1.7e9)])
         self.index.sizes.clear()
         clock = Clock()
-        rebuild_index(self.world.script, clock)
+        alone(rebuild_index, self.world.script, clock)
         clock.advance(1)
         self.assertLess(self.index.count("Aria"), 3 * BATCH)
         self.assertEqual(max(self.index.sizes), BATCH)
@@ -155,7 +155,7 @@ class TestWholeIndex(SearchTest):
     def test_said_while_it_is_emptied(self):
         """What is said while a rebuilding empties the index is in it afterwards."""
         clock = Clock()
-        done = rebuild_index(self.world.script, clock)
+        done = alone(rebuild_index, self.world.script, clock)
         (said,) = self.say("Bram", "A cask.")
         while not done.called:
             clock.advance(1)
@@ -165,7 +165,7 @@ class TestWholeIndex(SearchTest):
     def test_rebuilding_fails(self):
         """A rebuilding that fails in the middle is told, and gone on with after the next start."""
         clock = Clock()
-        done = rebuild_index(self.world.script, clock)
+        done = alone(rebuild_index, self.world.script, clock)
         self.index.broken = True
         clock.advance(1)
         with self.assertRaises(StoreError):

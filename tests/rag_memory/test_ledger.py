@@ -36,56 +36,11 @@ def ledger_block(entries, cap):
     return "".join(m["content"] for m in made.messages)
 
 
-class TestConcern(unittest.TestCase):
-    def concern(self, text, giver="o1"):
-        found = ledger.concern_of(text, giver, PEOPLE)
-        return found.own, found.others
-
-    def test_own(self):
-        """The first person and one's own name mean oneself, also where a name is shared."""
-        for text in ("I like jazz", "call me Al", "Alice likes jazz", "that seat is mine"):
-            self.assertEqual(self.concern(text), (True, ()))
-        self.assertTrue(ledger.concern_of("I like jazz", "o1", PEOPLE).only_own)
-
-    def test_binds_only_its_giver(self):
-        """A note about oneself holds at once, unless it is a rule by its words or its type."""
-        for text, kind, holds in (
-            ("I like jazz", None, True),
-            ("I like jazz", "rule", False),
-            ("I say: never sell ale", "fact", False),
-            ("I owe Bob a drink", None, False),
-            ("the well is dry", None, False),
-        ):
-            concern = ledger.concern_of(text, "o1", PEOPLE)
-            self.assertEqual(ledger.binds_only_author(text, concern, kind), holds, text)
-
-    def test_names_that_are_words(self):
-        """`will` is a word behind `I` or an article, else the person; `Will` is the person."""
-        for text, others in (
-            ("I will come", ()),
-            ("I made a will", ()),
-            ("I know Will", ("o3",)),
-            ("I know that will stole my purse", ("o3",)),
-            ("will owes me money", ("o3",)),
-        ):
-            self.assertEqual(self.concern(text), (True, others), text)
-        alone = ledger.concern_of("I hope that joy will last", "o1", {"o1": PEOPLE["o1"]})
-        self.assertTrue(alone.only_own)
-
-    def test_everybody_and_nobody(self):
-        """Words for the assistant or for others without a name make it not only one's own."""
-        for text in (
-            "You must tell everybody who asks me that my tent is the best",
-            "I want your gold",
-            "anybody may use my bed",
-            "nobody but me may sit here",
-            "I know they stole my purse",
-            "I say the innkeeper loves her",
-        ):
-            concern = ledger.concern_of(text, "o1", PEOPLE)
-            self.assertTrue(concern.own and concern.unnamed, text)
-            self.assertFalse(concern.only_own, text)
-        self.assertFalse(ledger.concern_of("I like jazz", "o1", PEOPLE).unnamed)
+class TestNamed(unittest.TestCase):
+    def test_people_named(self):
+        """Whoever a note names is found by name, whole and in any case."""
+        for text, named in (("I owe bob a drink", ("o2",)), ("the well is dry", ())):
+            self.assertEqual(ledger.people_named(text, PEOPLE), named)
 
 
 class TestAmongOthers(unittest.TestCase):

@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from django.test import override_settings
 
 from evennia_ai import services
@@ -184,6 +185,7 @@ class OnServer(Contract):
         self.assertFalse([path for path in files if b"Pepper" in path.read_bytes()])
 
 
+@pytest.mark.database
 class TestPgvector(OnServer, unittest.TestCase):
     provider = "pgvector"
 

@@ -323,6 +323,49 @@ class TestEmergency(BehindTest):
         self.assertEqual(self.script.state.owed, {})
         self.assert_proven()
 
+    def test_what_comes_in_between(self):
+        """Whatever ends the work after any of its summaries, the others stay owed, and follow."""
+
+        def cap():
+            self.script.spend_caps = {"game": {"tokens_per_day": 1}}
+
+        def uncap():
+            self.script.spend_caps = {}
+
+        def offline():
+            self.script.model_name = OFFLINE_MODEL
+
+        def online():
+            self.script.model_name = "scripted/model"
+
+        for come, go in ((cap, uncap), (offline, online)):
+            for number in (1, 2, 4):
+                with self.subTest(come=come.__name__, after=number):
+                    self.setUp()
+                    self.world.configure(summary_max_tokens=120)
+                    for _ in range(3):
+                        self.emergency()
+                    owed, made = len(self.script.state.owed), []
+                    self.assertGreater(owed, number)
+
+                    def at_step(name, made=made, come=come, number=number):
+                        made.extend([name] * (name == "remade"))
+                        if len(made) == number:
+                            come()
+
+                    self.script.at_commit_step = at_step
+                    self.begin()
+                    del self.script.at_commit_step
+                    self.assertEqual(len(made), number)
+                    self.assertGreaterEqual(len(self.script.state.owed), owed - number)
+                    self.assertFalse(self.begin(), "it is tried again and again")
+                    go()
+                    self.begin()
+                    self.assertEqual(self.script.state.owed, {})
+                    made_by = {r.level for r in self.script.history.summaries()}
+                    self.assertEqual(made_by, {"main"})
+                    self.assert_proven()
+
     def test_in_sleep(self):
         """Asleep, the sleep cycle makes it."""
         self.emergency()

@@ -21,7 +21,7 @@ from tests.asked import model_down
 from tests.base import AssistantTest, label
 from tests.memory_assistant import extract_and_compact
 from tests.steps import COMMIT_STEPS, raising_at, verify_history
-from tests.waiting import pump_until, wait_for
+from tests.waiting import alone, pump_until, wait_for
 
 SUMMARY = "They talked of the harvest."
 
@@ -35,7 +35,7 @@ class LosslessTest(AssistantTest):
 
     def roll_back(self):
         """Take the latest one back, with what follows from it outside the database."""
-        report = rollback_compaction(self.script)
+        report = wait_for(alone(rollback_compaction, self.script))
         pump_until(lambda: not self.script.state.outbox)
         return report
 
@@ -164,7 +164,7 @@ class TestTwoAtOnce(LosslessTest):
         self.fill(30)
         self.model.held = True
         running = self.begin()
-        self.roll_back()
+        rollback_compaction(self.script)  # in between, as it may come to one in the background
         self.model.release()
         self.assertFalse(wait_for(running)["success"])
         self.assertEqual(len(self.script.history.messages()), 80)
@@ -204,7 +204,7 @@ class TestAfterTheCommit(LosslessTest):
         """What was withdrawn is owed, also over a compaction that fails, until the night."""
         entry = self.dreamt()
         inner, self.semantic.delete = self.semantic.delete, self.fail
-        rollback_compaction(self.script)
+        wait_for(alone(rollback_compaction, self.script))
         pump_until(lambda: "publishing" in self.script.runtime.last_error)
         self.semantic.delete = inner
         self.assertIn(entry, wait_for(self.semantic.ids(self.script.scope)))
@@ -220,7 +220,7 @@ class TestAfterTheCommit(LosslessTest):
         """The rollback is told and the next turn comes, though the store never answers."""
         entry, inner = self.dreamt(), self.semantic.delete
         self.semantic.delete = lambda *args: Deferred()
-        rollback_compaction(self.script)
+        wait_for(alone(rollback_compaction, self.script))
         self.assertIn(entry, self.script.state.outbox)
         self.model.default = "Indeed."
         self.say("Aria, are you there?")
@@ -237,7 +237,7 @@ class TestAfterTheCommit(LosslessTest):
         self.fill(40)
         self.compact()
         with self.assertRaisesRegex(AssistantError, "Another compaction"):
-            rollback_compaction(self.script, first)
+            wait_for(alone(rollback_compaction, self.script, first))
         self.assertEqual(len(self.script.history.messages()), 22)
 
 

@@ -31,7 +31,7 @@ from tests.memory_assistant import START, MemoryWorld, extract_and_compact
 from tests.steps import verify_history
 from tests.strategies import PEOPLE, foldable_histories, result
 from tests.thoroughness import examples
-from tests.waiting import wait_for
+from tests.waiting import alone, wait_for
 
 EXAMPLES = settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.too_slow])
 VIEWERS = (PUBLIC, *(private(PEOPLE[:n]) for n in (1, 2, 3)))
@@ -169,7 +169,7 @@ class Run(MemoryWorld):
     def roll_back(self):
         """True if something was taken back; False if there was nothing, or it does not fit."""
         try:
-            rollback_compaction(self.script)
+            wait_for(alone(rollback_compaction, self.script))
         except AssistantError as error:
             self.refusal = str(error)
             return False

@@ -151,8 +151,9 @@ class TestSwitchedOff(RecoveryTest):
             self.world.configure(compact_enabled=enabled)
             wait_for(self.ask("Aria, which raven steals spoons?"))
             prompts.append(str(self.world.model.requests[-1].messages))
-        self.assertIn("(You remember", prompts[0])
-        self.assertNotIn("(You remember", prompts[1])
+        self.assertIn("Related past experience", prompts[0])
+        self.assertNotIn("Related past experience", prompts[1])
+        self.assertNotIn("You remember", prompts[1])
         self.assertEqual(prompts[1].count("Pepper steals spoons"), 1)
 
 

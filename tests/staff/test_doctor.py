@@ -168,17 +168,17 @@ class TestChecks(DoctorCase):
         self.assertEqual(len(remedies), 4)
 
     def test_a_model(self):
-        """Its name stands there once, and whether it is offered no tools."""
+        """Its name stands there once; that it is offered no tools is said."""
         self.assertIsNone(self.outcome(doctor.check_model).ok)  # the offline model, with a note
         found = self.outcome(doctor.check_model, LLM_MODEL="openai/x")
         self.assertEqual((found.ok, found.detail), (True, "`openai/x` answered in 0.0 s"))
         services.use(model=Down(default=ModelError("`openai/x` refused", kind="connection")))
         found = self.outcome(doctor.check_model, LLM_MODEL="openai/x")
         self.assertEqual(found.line().count("openai/x"), 1)
-        for calls_tools, is_told in ((True, False), (None, False), (False, True)):
-            services.use(model=ScriptedModel(calls_tools=calls_tools))
-            found = self.outcome(doctor.check_model, LLM_MODEL="openai/x")
-            self.assertEqual((found.ok, "offered no tools" in found.detail), (True, is_told))
+        services.use(model=ScriptedModel(calls_tools=False))
+        found = self.outcome(doctor.check_model, LLM_MODEL="ollama/qwen2.5:0.5b")
+        self.assertTrue(found.ok)
+        self.assertIn("offered no tools", found.detail)
 
 
 class TestRunChecks(DoctorCase):

@@ -4,10 +4,12 @@ import unittest
 
 from hypothesis import given
 from hypothesis import strategies as st
+from twisted.internet.defer import Deferred
 
 from evennia_ai.history.messages import Speaker
-from evennia_ai.turns.heard import ANSWER, UNJUDGED, by_speaker, resolved, wants_answer
+from evennia_ai.turns.heard import ANSWER, UNJUDGED, TurnLock, by_speaker, resolved, wants_answer
 from tests.strategies import FEW, audiences, heard
+from tests.waiting import wait_for
 
 CHANNELS = ("say", "whisper", "page", "pose", "arrive", "leave", "event", "move")
 events = st.builds(
@@ -53,3 +55,45 @@ class TestHeard(unittest.TestCase):
         heard = [event("move", speaker=Speaker(id=each)) for each in "ab"] + [event("move")]
         channels = [e.channel for e in resolved(heard, ["a"])]
         self.assertEqual(channels, ["arrive", "leave", "leave"])
+
+
+class TestTurnLock(unittest.TestCase):
+    """One thing runs at a time, and what needs the lock has it."""
+
+    def test_who_holds_it(self):
+        """Nobody but what runs; it is free again whatever comes of it."""
+        lock, turn, seen = TurnLock(), Deferred(), []
+        with self.assertRaises(RuntimeError):
+            lock.holder()
+        running = lock.run(lambda: turn.addCallback(lambda _: seen.append(lock.holder())))
+        self.assertIs(lock.holder(), running)
+        turn.callback(None)
+        self.assertEqual(seen, [running])
+        with self.assertRaises(RuntimeError):
+            lock.holder()
+
+    def test_run_here(self):
+        """Under the lock of the caller, or under its own."""
+        lock, seen = TurnLock(), []
+        wait_for(lock.run_here(lambda: seen.append(lock.is_exclusive)))
+        wait_for(lock.run(lambda: lock.run_here(lambda: seen.append(lock.is_exclusive))))
+        self.assertEqual((seen, lock.running), ([True, False], None))
+
+    def test_steps_without_the_lock(self):
+        """No step is made once something else, or nothing, holds the lock."""
+        for after in (lambda lock: None, lambda lock: lock.run(Deferred)):
+            lock, made = TurnLock(), []
+            turn = Deferred()
+            lock.run(lambda turn=turn: turn).addErrback(lambda _: None)
+
+            def steps(lock=lock, turn=turn, made=made, after=after):
+                for n in range(100):
+                    made.append(n)
+                    if n == 10:
+                        turn.cancel()
+                        after(lock)
+                    yield
+
+            with self.assertRaises(RuntimeError):
+                wait_for(lock.run_steps(steps()))
+            self.assertEqual(len(made), 11)

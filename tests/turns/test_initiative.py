@@ -71,6 +71,7 @@ class TestRules(MemoryWorldTest):
             "`initiative` is 0": lambda: self.world.configure(initiative=0),
             "offline model": lambda: setattr(self.script, "model_name", OFFLINE_MODEL),
             "asleep": lambda: self.script.fall_asleep(),
+            "is too small": lambda: setattr(self.world.model, "_window", 1_500),
             "no player": lambda: setattr(self.game, "active", ()),
             "somebody spoke": lambda: self.hear(by_player=False),
             "an assistant spoke unasked": lambda: setattr(

@@ -13,7 +13,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.testing import MemoryRows, call
 from evennia_ai.turns.spend import RATE_S, SharedSpend
-from evennia_ai.turns.spend_book import CALLS_A_MINUTE
+from evennia_ai.turns.spend_book import CALLS_A_MINUTE, OFFLINE_A_MINUTE
 from tests.asked import model_down
 from tests.base import CHARACTER, PLAYED
 from tests.command_line import CommandLineTest
@@ -140,21 +140,52 @@ class TestOnePlayer(RateTest):
             self.tick_all()
         self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
 
-    def test_the_offline_model_counts(self):
-        """It is a matter of manners, too. A line counts once, whatever its answer takes.
-
-        That is so where the offline model looks something up, and where it answers for one that
-        is down: who talks at an ordinary pace must not meet the bound because of that.
-        """
+    def offline_ways(self):
+        """The offline model as its own, and for one that is down."""
         for default, model in ((self.answer, OFFLINE_MODEL), (model_down(), "scripted/model")):
             with self.subTest(model):
                 self.now += 2 * RATE_S
                 self.model.requests.clear()
+                self.told.clear()
                 self.model.default = default
                 for script in self.scripts:
                     script.attributes.add("llm_model", model)
-                self.flood(lambda n: f"everyone, what is thing {n}?", 20)
-                self.assertEqual(len(self.model.requests), 2 * CALLS_A_MINUTE)
+                yield
+
+    def offline_answers(self):
+        """Lines that the offline model answered; it may look something up for one."""
+        newest = [request.messages[-1] for request in self.model.requests]
+        return sum(
+            request.model == OFFLINE_MODEL and message["role"] == "user"
+            for request, message in zip(self.model.requests, newest, strict=True)
+        )
+
+    def test_the_offline_model_is_spared(self):
+        """Whoever talks every second is answered, however many lines that are."""
+        for _ in self.offline_ways():
+            for number in range(55):
+                self.say(f"Aria, what is thing {number}?")
+                self.now += 1.1
+                wait_for(self.script.at_tick())
+            self.assertEqual((self.offline_answers(), self.signs()), (55, 0))
+
+    def test_a_flood_of_the_offline_model(self):
+        """A flood is bounded all the same, of all assistants together, and so are the tries."""
+        for _ in self.offline_ways():
+            self.flood(lambda n: f"everyone, what is thing {n}?", 30)
+            self.assertEqual(self.offline_answers(), OFFLINE_A_MINUTE)
+            self.assertLessEqual(len(self.model.requests), 2 * OFFLINE_A_MINUTE + 5)
+            self.assertTrue(1 <= self.signs() <= 5, self.signs())
+
+    def test_the_offline_model_uses_up_nothing(self):
+        """Its answers leave a player all calls of a model that costs something."""
+        for script in self.scripts:
+            script.attributes.add("llm_model", OFFLINE_MODEL)
+        self.flood(lambda n: f"Aria, what is thing {n}?", 25)
+        self.model.requests.clear()
+        self.script.attributes.add("llm_model", "scripted/model")
+        self.flood(lambda n: f"Aria, what is thing {n}?", 15)
+        self.assertEqual(len(self.model.requests), CALLS_A_MINUTE)
 
     def test_what_one_line_begins_counts(self):
         """Assistants that ask each other, and a turn that is cut short in the middle."""

@@ -1,7 +1,9 @@
 """The tick, awake: hearing, thinking, answering."""
 
 import unittest
+from collections import Counter
 from datetime import time
+from itertools import product
 from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
@@ -13,10 +15,11 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import search as retrieval
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
-from evennia_ai.turns.heard import Group
+from evennia_ai.turns.heard import ANSWER, Group
 from evennia_ai.turns.tick import Tick
+from tests.asked import model_down
 from tests.base import AssistantTest
-from tests.memory_assistant import MemoryWorldTest
+from tests.memory_assistant import PEOPLE, MemoryWorldTest
 from tests.waiting import started_reactor, wait_for
 
 
@@ -55,7 +58,7 @@ class TestAwakeTick(AssistantTest):
         now = self.script.now()
         self.model.default = "Yes?"
         self.assertEqual(self.tick_at(now, "Aria, hello"), "turn")
-        self.assertLessEqual(self.model.requests[-1].timeout_s, 20)
+        self.assertLessEqual(self.model.requests[-1].within_s, 20)
         self.assertEqual(self.tick_at(now + 29, "Aria, one more thing"), "cooldown")
         self.assertEqual(len(self.model.requests), 1)
         self.assertEqual(self.tick_at(now + 30), "turn")
@@ -137,6 +140,90 @@ class TestHeard(unittest.TestCase):
         aria.state.save_queue([Message("user", "Aria?", id="m1", channel="say")])
         aria.save_queue()
         self.assertEqual([event.id for event in aria.state.load_queue()], ["m1"])
+
+
+class TestAskedAgain(MemoryWorldTest):
+    """A question whose turn failed keeps its place, however much others talk."""
+
+    def setUp(self):
+        super().setUp()
+        self.world.configure(llm_offline_fallback=False, reply_cooldown_s=0, turn_timeout_s=20)
+        self.back_at = self.script.now()
+        self.world.model.default = self.answer
+        self.tries, self.order = Counter(), []
+
+    def answer(self, request):
+        """Fails until the model is back; notes who asked."""
+        asked = str(request.messages[-1]["content"]).splitlines()[-1]
+        line = next(w for w in ("boat", "ox", "key") if w in asked)
+        self.tries[line] += 1
+        if self.script.now() < self.back_at:
+            return model_down()
+        self.order.append(line)
+        return f"The {line} is by the mill, number {len(self.order)}."
+
+    def ask(self, name, text, **fields):
+        self.hear(text, Speaker(name, PEOPLE[name]), **fields)
+
+    def pass_time(self, seconds, others):
+        """Ticks every two seconds, before each of which somebody else does something."""
+        for _ in range(seconds // 2):
+            self.world.later(2)
+            others()
+            wait_for(self.script.runtime.lock.run(Tick(self.script).run))
+
+    def others(self):
+        """What others do: nothing, a pose, talk among themselves, an arrival, a line for her."""
+        talk = {"metadata": {ANSWER: False}}
+        return {
+            "nothing": lambda: None,
+            "pose": lambda: self.ask("Cora", "Cora waves.", channel="pose", **talk),
+            "talk": lambda: self.ask("Cora", "Well, Bob?", **talk),
+            "arrival": lambda: self.ask("Cora", "", channel="move"),
+            "asks": lambda: self.ask("Cora", "Aria, where is the key?"),
+        }
+
+    def test_when_the_model_is_back(self):
+        """Whatever others do meanwhile, and for however long the model was down."""
+        for name, down_s in product(self.others(), (4, 24, 84)):
+            with self.subTest(others=name, down_s=down_s):
+                self.setUp()
+                self.back_at += down_s
+                self.ask("Alice", "Aria, where is my boat?")
+                self.pass_time(100, self.others()[name])
+                self.assertEqual(self.order.count("boat"), 1)
+                self.assertLessEqual(self.tries["boat"], 4)
+                self.assertEqual(self.script.runtime.unanswered, {})
+
+    def test_in_the_order_of_asking(self):
+        """Two who asked before a third are answered before, whoever was tried last."""
+        self.back_at += 20
+        self.ask("Alice", "Aria, where is my boat?")
+        self.pass_time(4, lambda: None)
+        self.ask("Bob", "Aria, where is my ox?")
+        self.pass_time(4, lambda: None)
+        self.assertEqual((self.tries["boat"], self.tries["ox"]), (2, 1))
+        self.world.later(20)
+        self.ask("Cora", "Aria, where is the key?")
+        self.pass_time(2, lambda: None)
+        self.assertEqual(self.order, ["boat", "ox", "key"])
+
+    def test_given_up(self):
+        """A model that stays away is asked four times for one line; staff are told."""
+        self.back_at += 1000
+        self.ask("Alice", "Aria, where is my boat?")
+        self.pass_time(200, self.others()["talk"])
+        self.assertEqual((self.tries["boat"], self.order), (4, []))
+        self.back_at = self.script.now()
+        self.pass_time(100, self.others()["talk"])
+        self.assertEqual(self.order, [])
+
+    def test_too_old(self):
+        """What waited otherwise, as in a game that stood still, is not answered."""
+        self.ask("Alice", "Aria, where is my boat?")
+        self.world.later(self.script.stale_after_s + 1)
+        self.pass_time(10, self.others()["talk"])
+        self.assertEqual(self.tries["boat"], 0)
 
 
 class TestInMemory(MemoryWorldTest):

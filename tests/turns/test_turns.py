@@ -293,14 +293,15 @@ class TestBounds(TurnTest):
     def test_acts_of_a_turn(self):
         """So many things others notice, besides words."""
         self.script.db.post = False
-        way_back = [
-            call("move", direction="out" if n % 2 == 0 else "back")[0] for n in range(MOST_ACTS + 2)
-        ]
-        create_object(
-            "evennia.DefaultExit", key="back", location=self.room2, destination=self.room1
-        )
+        names = ["red gate", "oak door", "low arch", "steep path", "old bridge", "dark tunnel"]
+        names += ["white fence", "long stair", "narrow lane", "iron hatch"]
+        rooms, ways = (self.room1, self.room2), names[: MOST_ACTS + 2]
+        for n, name in enumerate(ways):
+            places = {"location": rooms[n % 2], "destination": rooms[1 - n % 2]}
+            create_object("evennia.DefaultExit", key=name, **places)
+        way_back = [call("move", direction=name)[0] for name in ways]
         self.script.db.obeys = "all()"
-        results = self.use(way_back, text="Aria, go out and back again")
+        results = self.use(way_back, text=f"Aria, go by the {', the '.join(ways)}")
         self.assertEqual(sum("in this turn" in result for result in results), 2)
 
     def test_a_flood_displaces_itself(self):

@@ -8,7 +8,7 @@ import regex
 
 from evennia_ai.language.script import is_asked, is_unparted, size
 from evennia_ai.language.tables import Table, language_of, table_of
-from evennia_ai.language.words import asks, content_words, words
+from evennia_ai.language.words import MAX_QUERY_CHARACTERS, asks, content_words, words
 from evennia_ai.llm_interaction.offline.prose import (
     frame_of,
     is_fixed,
@@ -30,7 +30,9 @@ SHORT = 5  # words: a line of fewer in no known language, without names and numb
 _MARKS = r",:!.?،؛؟，、：！？。।–—-"
 _CALLED = regex.compile(r"^[\w\p{M}]+\s*[,،、，:：!！]\s*")
 _BEHIND = regex.compile(rf"\w{{0,4}}\s*(?:[{_MARKS}]|$)")
-_GOES_ON = regex.compile(r"[,،؛、，:：!！–—]+\s*(?=\w)")
+_GOES_ON = regex.compile(r"[,،؛、，:：!！–—]\s*(?=\w)")
+# A longer sentence is not parted behind a courtesy.
+COURTEOUS_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def vocative(text: str, me: str) -> str:
 
 def asks_to_remember(text: str, me: str) -> bool:
     """Whether one asks `me` to keep something in mind."""
-    return any(map(_reminder, sentences(vocative(text, me))[:MAX_SENTENCES]))
+    parts = sentences(vocative(text[:MAX_QUERY_CHARACTERS], me))
+    return any(map(_reminder, parts[:MAX_SENTENCES]))
 
 
 def told_part(text: str, me: str) -> str:
@@ -141,7 +144,8 @@ def acts_of(part: str, who: str) -> Iterator[Act]:
                 continue
             groups = match.groupdict()
             yield Act(kind, groups.get("rest") or part, who, groups.get("who") or "")
-            if kind in (*_COURTESIES, "order") and (mark := _GOES_ON.search(part, match.end())):
+            may_go_on = kind in (*_COURTESIES, "order") and len(part) <= COURTEOUS_CHARS
+            if may_go_on and (mark := _GOES_ON.search(part, match.end())):
                 for act in acts_of(part[mark.end() :], who):  # `Shun the soup, it made me ill.`
                     is_advice = (kind, act.kind) == ("order", "fact")
                     yield replace(act, text=part) if is_advice else act

@@ -38,6 +38,7 @@ _HELD = regex.compile(r"(\p{L})\1{2,}", regex.I)
 # Of the letters of a word, and of a script with vowels among its letters.
 _VOWEL = regex.compile(r"[aeiouyæøœı0-9]|[^\p{Latin}]")
 MAX_LETTERS, ARTICLE_LETTERS = 40, 3  # of a word, of a language's little words
+ABBREVIATION_LETTERS = 12  # of the longest abbreviation, and what stands before it
 _BREAKS = regex.compile(r"[\s。，、！？：；…「」『』・“”]+")
 
 
@@ -46,7 +47,8 @@ def sentences(text: str) -> list[str]:
     parts: list[str] = []
     table = table_of(text)
     for piece in _ENDS.split(text):
-        if parts and table.expression("speech", "abbreviation").search(parts[-1]):
+        end = parts[-1][-ABBREVIATION_LETTERS:] if parts else ""
+        if end and table.expression("speech", "abbreviation").search(end):
             parts[-1] += " " + piece
         elif piece.strip():
             parts.append(piece.strip())

@@ -181,8 +181,8 @@ def _read_note(talk: Talk, note: frames.Note) -> None:
         )
         others = (name.removesuffix(form.AN_ASSISTANT) for name in names)
         talk.people = tuple(name for name in others if name != form.NOBODY_ELSE)
-    elif label in (form.BEFORE, form.REMEMBERED, form.KNOWN):
-        source = SUMMARY if label == form.BEFORE else MEMORY
+    elif label in (form.BEFORE, form.REMEMBERED, form.RELATED, form.KNOWN):
+        source = SUMMARY if label in (form.BEFORE, form.RELATED) else MEMORY
         words = (part.split()[-1] for part in rest if part.strip())
         known = next((word for word in words if _ID.fullmatch(word)), "")
         talk.notes += told_lines(note.text, known, source=source)

@@ -72,6 +72,7 @@ def _behind(script: Assistant, work: Compaction | str) -> Steps[None]:
             work.locked = script.between_turns
             yield work.extract_and_run()
     except CancelledError:
+        script.runtime.compacted_at = float("-inf")  # nothing came of it: it may begin again
         raise
     except Exception as error:  # noqa: BLE001 - the ticks go on
         script.log_error("compaction in the background", error)

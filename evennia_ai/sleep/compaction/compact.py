@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
@@ -34,6 +34,7 @@ from evennia_ai.sleep.compaction.due import (
     COUNT,
     EMERGENCY,
     MANUAL,
+    RULES,
     SLEEP,
     firing,
     make_plan,
@@ -56,7 +57,9 @@ TELL_AFTER = 3
 def compact_conversation_history(
     script: Assistant, character: Character, force: bool = False, instructions: str | None = None
 ) -> "Deferred[dict[str, Any]]":
-    """Fold the older part of the history into summaries. Call it under the turn lock.
+    """Fold the older part of the history into summaries.
+
+    It runs under the turn lock of the caller, or takes it if it is free.
 
     Args:
         script: The assistant's script.
@@ -70,7 +73,7 @@ def compact_conversation_history(
     """
     trigger = MANUAL if force else SLEEP
     job = Compaction(script, trigger, instructions=instructions)
-    return job.run().addCallback(as_result)
+    return script.runtime.lock.run_here(job.run).addCallback(as_result)
 
 
 @dataclass
@@ -83,8 +86,8 @@ class Compaction:
     # Whether to ask no model but the offline one, as nobody may wait. Better summaries are then
     # owed (`StateHandler.owed`).
     extracts: bool = False
-    # Runs something short that no turn may come between; by default it is run under the turn lock.
-    locked: Locked = maybeDeferred
+    # Runs something short that no turn may come between; by default as `TurnLock.run_here`.
+    locked: Locked | None = None
     extraction: Extraction = field(default_factory=Extraction)  # what was noted of what leaves
 
     @cached_property
@@ -101,6 +104,7 @@ class Compaction:
         if script.over_spend() or self._masked_history() is not None:
             self.extraction = Extraction(stopped_by="not needed")
             return
+        self._note_start()
         parts = {scope: plan.part(scope) for scope in plan.summarised}
         with self._waiting_after_failures():
             extractor = Extractor(script, self.trigger, self.instructions, True)
@@ -120,15 +124,28 @@ class Compaction:
         """Fires with the outcome; nothing is raised for a failing model."""
         script = self.script
         with self._waiting_after_failures():
-            outcome: Outcome | None = yield self.locked(self._begin)
+            outcome: Outcome | None = yield self._locked(self._begin)
             if outcome is None:
                 yield script.breathe()
                 outcome = yield self._summarise()
-        if isinstance(outcome, Failed) and self.trigger != MANUAL:
+        if self.trigger != MANUAL and (isinstance(outcome, Failed) or self._is_in_vain(outcome)):
             wait_longer(script)
+            script.runtime.compacted_at = float("-inf")
         elif isinstance(outcome, Done):
             script.runtime.compaction_waits = 0, 0.0
         return outcome
+
+    def _is_in_vain(self, outcome: Outcome) -> bool:
+        """Whether a compaction is done and what fired it would fire again at once."""
+        return isinstance(outcome, Done) and RULES[self.trigger](self.script)
+
+    def _note_start(self) -> None:
+        """Note that models are about to be asked, so that the next one waits (`due.PAUSE_S`)."""
+        if self.trigger != MANUAL and not self.extracts:
+            self.script.runtime.compacted_at = self.script.now()
+
+    def _locked(self, function: Callable[[], Any]) -> "Deferred[Any]":
+        return (self.locked or self.script.runtime.lock.run_here)(function)
 
     @contextmanager
     def _waiting_after_failures(self) -> Iterator[None]:
@@ -143,6 +160,7 @@ class Compaction:
 
     def _begin(self) -> Outcome | None:
         """The outcome if there is nothing to summarise; masks are committed."""
+        self.script.runtime.lock.holder()
         if reason := self._skip_reason():
             return Skipped(reason)
         plan = self.plan
@@ -167,6 +185,8 @@ class Compaction:
             return "compaction disabled"
         if not script.history.messages():
             return "no history"
+        if script.limits().only_talks:
+            return "the model's window is too small"
         share, threshold = script.usage(), self._threshold
         if self.trigger in (MANUAL, EMERGENCY):
             return ""
@@ -210,6 +230,7 @@ class Compaction:
         """Summaries first, then the commit."""
         script, plan = self.script, self.plan
         original, cap, folds = script.history.tokens(), summary_cap(script, plan), list[Fold]()
+        self._note_start()
         try:
             with at_work(script, self.trigger, self.extracts):
                 yield script.breathe()
@@ -229,7 +250,7 @@ class Compaction:
                     return Failed("the summaries would be as long as what they stand for")
                 if not script.config.compact_enabled:  # switched off while the model was writing
                     return Skipped("compaction disabled")
-                outcome: Outcome = yield self.locked(partial(self._commit, plan, folds, original))
+                outcome: Outcome = yield self._locked(partial(self._commit, plan, folds, original))
                 return outcome
         except ModelError as error:
             script.log_error("compaction", error)
@@ -238,6 +259,7 @@ class Compaction:
     def _commit(self, plan: Plan, folds: Sequence[Fold], original: int) -> Outcome:
         """Carry the plan out. The history may have grown meanwhile; it is read again."""
         script, live = self.script, self.script.history.messages()
+        script.runtime.lock.holder()
         if overtaken := _overtaken(live, plan):
             return Failed(overtaken)
         now = script.history.tokens()
@@ -293,8 +315,8 @@ def wait_longer(script: Assistant) -> None:
     tries, until = script.runtime.compaction_waits = longer(script.runtime.compaction_waits, now)
     if tries == TELL_AFTER:
         script.alert(
-            f"{tries} compactions in a row failed; the next one is tried in "
-            f"{(until - now) / 60:.0f} minutes. See `aistatus`."
+            f"{tries} compactions in a row failed or made too little room; the next one is tried "
+            f"in {(until - now) / 60:.0f} minutes. See `aistatus`."
         )
 
 

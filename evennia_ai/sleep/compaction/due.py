@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from evennia_ai.llm_interaction.prompt import (
-    measure_fixed,
-)
+from evennia_ai.llm_interaction.prompt import measure_fixed
+from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import FEW_LINES, Plan, plan_compaction
 
@@ -23,6 +22,8 @@ BETTER = "better"
 FEW_STAY = timedelta(weeks=4)
 # A time (ISO 8601) before which everything is old.
 ALL = "9999"
+# From one automatic compaction to the next, except for an emergency or by count.
+PAUSE_S = 60.0
 # A limit that falls below this share of what it was is looked at again.
 MUCH_LESS = 0.8
 
@@ -52,14 +53,17 @@ RULES: dict[str, Callable[[Assistant], bool]] = {
 def firing(script: Assistant, *triggers: str) -> str:
     """The first of these triggers that fires; empty if none does. Constant time.
 
-    None fires that may not: switched off, waiting after failures, or held after a rollback, when
-    only an overflow does.
+    None fires that may not: switched off, with a window that is too small, waiting after failures,
+    or held after a rollback, when only an overflow does. Those that are no emergency follow the
+    last one after `PAUSE_S`.
     """
-    config = script.config
-    if not (config.compact_enabled and config.compact_auto):
+    config, runtime, now = script.config, script.runtime, script.now()
+    if not (config.compact_enabled and config.compact_auto) or script.limits().only_talks:
         return ""
-    if script.now() < script.runtime.compaction_waits[1]:
+    if now < runtime.compaction_waits[1]:
         return ""
+    if 0 <= now - runtime.compacted_at < PAUSE_S:
+        triggers = tuple(each for each in triggers if each in (EMERGENCY, COUNT))
     if script.state.hold and script.usage() < 1.0:
         return ""
     return next((each for each in triggers if RULES[each](script)), "")
@@ -98,15 +102,24 @@ def check_room(script: Assistant) -> None:
     script.runtime.room_for = script.config, limit
     measure_fixed(script, script.obj)
     if reason := no_room(script):
-        script.trouble(reason)
+        if script.limits().only_talks:
+            script.alert(reason)
+        else:
+            script.trouble(reason)
 
 
 def no_room(script: Assistant) -> str:
     """Why there is no room for a talk, with the numbers and what to change; empty if there is."""
-    room = script.limits().room
+    room, limits = script.limits().room, script.limits()
+    if limits.only_talks:
+        return (
+            f"the window of {limits.model} is too small: {limits.facts.window}. Under "
+            f"{USABLE_TOKENS:,} tokens the assistant answers, and does nothing else: no summaries, "
+            "no notes, no tools. Give the model's server a larger window, 8,192 tokens or more."
+        )
     if not room.is_too_small:
         return ""
-    source, remedy = script.limits().source
+    source, remedy = limits.source
     left = max(0, room.limit - room.fixed - room.reserved)
     return (
         f"there is hardly room to talk: of {room.limit:,} tokens rules, tools and ledger take "

@@ -15,10 +15,10 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, ToolError, WindowError
 from evennia_ai.history.audience import visible
-from evennia_ai.history.messages import Message, new_id, utc_iso
+from evennia_ai.history.messages import Message, new_id, total_tokens, utc_iso
 from evennia_ai.history.pairs import MEMORIES, said_and_done
 from evennia_ai.language.words import words
-from evennia_ai.llm_interaction.budget import packed
+from evennia_ai.llm_interaction.budget import TOKENS_A_PASS, most_requests, packed
 from evennia_ai.llm_interaction.contexts import (
     CLOSE_WITH_SUMMARY,
     CONTEXT_PRE_COMPACTION,
@@ -208,6 +208,7 @@ class Extractor:
         for _ in range(_FITS):
             room = job_room(self._prompt())
             runs = yield script.mind.work(packed, lines, room, script.count)
+            runs = runs[: most_requests(total_tokens(messages), TOKENS_A_PASS)]
             try:
                 for run in runs:
                     reply = yield self._pass(said[0].audience, run, owners)

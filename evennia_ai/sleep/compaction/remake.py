@@ -9,18 +9,24 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
-from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
+from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import ModelError
+from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.history.frames import SYNTHESIS_TITLE
-from evennia_ai.history.records import COMMITTED, ROLLED_BACK, CompactionRecord, SummaryRecord
+from evennia_ai.history.records import (
+    COMMITTED,
+    EMPTIED,
+    ROLLED_BACK,
+    CompactionRecord,
+    SummaryRecord,
+)
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.summary import summary_levels
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
-from evennia_ai.sleep.compaction.compact import Locked, at_work, longer, summary_cap
+from evennia_ai.sleep.compaction.compact import WAIT_S, Locked, at_work, longer, summary_cap
 from evennia_ai.sleep.compaction.due import BETTER
 from evennia_ai.sleep.compaction.extraction import Extraction, Extractor, write_notes
 from evennia_ai.sleep.compaction.folding import Fold
@@ -45,7 +51,7 @@ def remake(
     script: Assistant,
     record: SummaryRecord,
     written: ModelReply | None = None,
-    locked: Locked = maybeDeferred,
+    locked: Locked | None = None,
     needs_model: bool = False,
 ) -> Steps[None]:
     """Make a summary again from its messages, or from the summaries below it, and store it.
@@ -54,7 +60,7 @@ def remake(
         script: The assistant's script.
         record: What it is now.
         written: A reply that may hold it already.
-        locked: Calls a function that no turn may come between; by default at once.
+        locked: Calls a function that no turn may come between; by default as `TurnLock.run_here`.
         needs_model: Whether the offline model's summary is none; the former text is kept then.
 
     Returns:
@@ -89,11 +95,13 @@ def remake(
             **({"former": record.text} if needs_model else {}),
         },
     )
+    locked = locked or script.runtime.lock.run_here
     yield locked(partial(_store, script, record, new))
 
 
 def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None:
     """Put a summary into the place of its former self, wherever that is shown."""
+    script.runtime.lock.holder()
     history, journal, entry_id = script.history, script.journal, synthesis_id(new.id)
     if history.summary(former.id) != former:
         raise ModelError("the summary was changed meanwhile")
@@ -115,51 +123,63 @@ def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None
 
 
 def is_better_due(script: Assistant) -> bool:
-    """Whether better summaries are owed and may be tried now."""
+    """Whether better summaries, or the facts behind them, are owed and may be tried now."""
     config, (_, at) = script.config, script.runtime.better_tries
     if not script.state.owed or script.now() < at:
         return False
+    if all(script.state.owed.values()) and summary_levels(script)[0][1] == OFFLINE_MODEL:
+        return False
     if not (config.compact_enabled and config.compact_auto) or script.state.hold:
+        return False
+    if script.limits().only_talks or script.spend.own_wait_s():
         return False
     return not script.over_spend()
 
 
 @inlineCallbacks
 def better_summaries(
-    script: Assistant, locked: Locked = maybeDeferred
+    script: Assistant, locked: Locked | None = None
 ) -> Steps[Outcome | dict[str, int]]:
     """Extract facts behind emergencies, and have a model make the owed summaries again.
 
-    `locked` runs something that no turn may come between; by default call it under the turn lock.
+    `locked` runs something that no turn may come between; by default as `TurnLock.run_here`.
     Fires with ``{"remade"}``, how many, or why there is none.
     """
     if not is_better_due(script):
         return Skipped("no better summary is due")
-    count = 0
+    locked, count = locked or script.runtime.lock.run_here, 0
     try:
-        written = yield _facts(script, locked)
         with at_work(script, BETTER):
+            written = yield _facts(script, locked)
             while summary_levels(script)[0][1] != OFFLINE_MODEL and (record := next_owed(script)):
                 yield script.breathe()
-                yield remake(script, record, written.get(record.id), locked, needs_model=True)
+                better = record.text != EMPTIED  # any text is better than none
+                yield remake(script, record, written.get(record.id), locked, needs_model=better)
                 count += 1
     except CancelledError:
         raise
+    except SpendError as error:  # asleep it does not wait for the next call: the next dream goes on
+        tries, _ = script.runtime.better_tries
+        script.runtime.better_tries = tries, script.now() + WAIT_S
+        return Failed(str(error))
     except Exception as error:
         tries, _ = script.runtime.better_tries = longer(script.runtime.better_tries, script.now())
         if not isinstance(error, ModelError):
             raise
         if tries >= MOST_TRIES and all(script.state.owed.values()):
             script.trouble(f"summaries that were to be made again stay as they are: {error}")
-            _close(script)
+            _close(script, gives_up=True)
         return Failed(str(error))
     _close(script)
     script.audit("better summaries", remade=count)
     return {"remade": count}
 
 
-def _close(script: Assistant) -> None:
-    script.state.owed = {}
+def _close(script: Assistant, gives_up: bool = False) -> None:
+    """Owe only what can still be made; once it `gives_up`, only the summaries without a text."""
+    records = [r for r in script.history.summaries() if r.status != ROLLED_BACK]
+    left = {r.id for r in records if r.text == EMPTIED or not gives_up}
+    script.state.owed = {key: is_seen for key, is_seen in script.state.owed.items() if key in left}
     script.runtime.better_tries = (0, 0.0)
 
 
@@ -190,6 +210,7 @@ def _store_facts(
     script: Assistant, record: CompactionRecord, extraction: Extraction, extracts: list[str]
 ) -> None:
     """Store what was extracted behind an emergency; a rollback of that one takes it back."""
+    script.runtime.lock.holder()
     with script.history.store.transaction():
         if ids := write_notes(script, extraction.notes):
             script.history.save_compaction(replace(record, entries=(*record.entries, *ids)))

@@ -32,6 +32,7 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
     latest, if its archive is damaged (with the segment), or if its messages no longer fit (with the
     numbers).
     """
+    script.runtime.lock.holder()
     record = latest(script)
     if compaction_id not in (None, record.id):
         raise AssistantError(

@@ -18,6 +18,7 @@ from evennia_ai.recall.values import Hit
 from evennia_ai.turns.initiative import HOUR_S, IDLE_S
 from evennia_ai.turns.tools.asking import Proposal
 from evennia_ai.turns.tools.parameters import Parameter, function_schema
+from evennia_ai.turns.tools.waiting import WaitingCall
 
 # So many of the newest lines are looked at for who has spoken in between.
 NEWER_LINES = 20
@@ -58,8 +59,14 @@ class ToolContext:
     acts: int = 0  # others noticed in this turn, besides words, and tries at them
     has_acted: bool = False  # whether one of them was done
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
-    approved: bool = False  # whether staff have approved it
+    proposal: Proposal | None = None  # the act that they are asked about at the end of the turn
+    approved: WaitingCall | None = None  # what staff have approved, if this is it
     unasked: bool = False  # whether nobody asked for this turn
+    deadline: float = float("inf")  # of the turn, seconds since the epoch
+
+    def left_s(self) -> float:
+        """Seconds left of the turn, at least one."""
+        return max(1.0, self.deadline - self.script.now())
 
     @property
     def withdrawn(self) -> tuple[str, ...]:
@@ -118,6 +125,12 @@ class ToolContext:
         """What the one who asks said in this turn, oldest first."""
         answered = self.seen.by_ids(self.source_message_ids)
         return [m.content for m in answered if m.speaker_id == self.asker and m.channel in SPEECH]
+
+    def typed_lines(self) -> list[str]:
+        """What they typed as speech: a pose may hold names that the game writes into it."""
+        answered = self.seen.by_ids(self.source_message_ids)
+        spoken = (m for m in answered if m.channel in SPEECH and m.channel != "pose")
+        return [m.content for m in spoken if m.speaker_id == self.asker]
 
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""

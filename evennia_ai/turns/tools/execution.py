@@ -6,6 +6,7 @@ by a notice in its history, for those who may know of the call.
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, ToolEr
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.protocol import Assistant
+from evennia_ai.protocol import Assistant, Named
 from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import (
     ENOUGH,
@@ -26,7 +27,7 @@ from evennia_ai.turns.tools.base import (
     Tool,
     ToolContext,
 )
-from evennia_ai.turns.tools.parameters import Numbers, read_arguments
+from evennia_ai.turns.tools.parameters import Name, Numbers, read_arguments
 from evennia_ai.turns.tools.waiting import WaitingCall
 
 LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
@@ -94,6 +95,22 @@ class ToolOutcome:
     concluded: bool = True  # whether all of them succeeded and leave nothing new to tell the model
 
 
+def distinct(calls: Sequence[Mapping[str, Any]], registry: ToolRegistry) -> list[Mapping[str, Any]]:
+    """The calls of one reply, without those that say the same as an earlier one."""
+    kept: dict[str, Mapping[str, Any]] = {}
+    for call in calls:
+        function = call.get("function") or {}
+        name, raw = str(function.get("name") or ""), function.get("arguments")
+        tool = registry.tools.get(name)
+        try:
+            arguments = read_arguments(raw, tool.parameters) if tool else raw
+        except ToolError:
+            arguments = raw
+        said = json.dumps([name, arguments], sort_keys=True, default=str)
+        kept.setdefault(" ".join(said.split()), call)
+    return list(kept.values())
+
+
 @inlineCallbacks
 def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> Steps[ToolOutcome]:
     """Run tool calls one after the other; fires with a `ToolOutcome`.
@@ -111,17 +128,20 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
             arguments = read_arguments(function.get("arguments"), tool.parameters)
             if tool.speaks and arguments.get("text") == NOT_SAID:
                 raise ToolError("that may not be said here; say something else or call noop")
-            if not ctx.approved:
-                check_asked(tool, arguments, ctx)
+            objects = named_objects(tool, arguments, ctx)
+            arguments |= {key: each.id for key, each in objects.items()}
+            if ctx.approved is None:
+                check_asked(tool, arguments, objects, ctx)
             level = registry.level(name)
             if level == "dry run":
                 ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
                 text = "Dry run: this tool is being tried out and did nothing."
-            elif level == "confirm" and not ctx.approved:
-                number = let_wait(tool, function.get("arguments"), arguments, ctx).number
+            elif level == "confirm" and ctx.approved is None:
+                number = let_wait(tool, arguments, objects, ctx).number
                 text = WAITS.format(number=number)
             else:
-                text = yield in_time(maybeDeferred(tool.run, ctx, **arguments), TOOL_TIMEOUT_S)
+                running = maybeDeferred(tool.run, ctx, **arguments)
+                text = yield in_time(running, min(TOOL_TIMEOUT_S, ctx.left_s()))
                 ctx.script.audit("tool", tool=name, audience=ctx.audience)
                 acted = True
                 ctx.has_acted = ctx.has_acted or tool.public_act
@@ -168,6 +188,26 @@ def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
     return tool
 
 
+def named_objects(tool: Tool, arguments: Mapping[str, Any], ctx: ToolContext) -> dict[str, Named]:
+    """The objects that a call's arguments mean, by argument name; `ToolError` if one is not here.
+
+    A call that was approved means those it was made for, by their ids, whoever bears the name now.
+    """
+    objects: dict[str, Named] = {}
+    for key, parameter in tool.parameters.items():
+        if not isinstance(parameter, Name) or key not in arguments:
+            continue
+        if ctx.approved is None:
+            objects[key] = ctx.game.named(arguments[key], parameter.place, ctx.asker)
+            continue
+        name, id = ctx.approved.object(key)
+        with suppress(ToolError):
+            objects[key] = ctx.game.named(id, parameter.place, ctx.asker)
+        if key not in objects or objects[key].id != id:
+            raise ToolError(f"`{name}` is not here")
+    return objects
+
+
 def as_text(result: object) -> str:
     """A tool's result as the text a model gets: texts as they are, the rest as JSON."""
     is_text = isinstance(result, str)
@@ -184,18 +224,20 @@ def waiting_calls(assistant: Assistant) -> tuple[WaitingCall, ...]:
 
 
 def let_wait(
-    tool: Tool, raw: object, arguments: Mapping[str, Any], ctx: ToolContext
+    tool: Tool, arguments: Mapping[str, Any], objects: Mapping[str, Named], ctx: ToolContext
 ) -> WaitingCall:
-    """Let a call wait and tell staff; `raw` are its arguments as the model wrote them."""
+    """Let a call wait and tell staff."""
     assistant, known_to = ctx.script, ctx.audience
-    if tool.to_one and known_to == PUBLIC:
-        person = ctx.game.addressee(str(arguments.get("target") or ""))
-        known_to = private([person["id"]]) if person else known_to
+    if tool.to_one and known_to == PUBLIC and "target" in objects:
+        known_to = private([objects["target"].id])
+    names = {key: each.names[0] for key, each in objects.items()}
+    ids = {key: each.id for key, each in objects.items()}
     heard = (m for m in ctx.seen.newest() if ctx.asker and m.speaker_id == ctx.asker)
     new = WaitingCall(
         number=1,
         tool=tool.name,
-        arguments=raw if isinstance(raw, str) else json.dumps(raw or {}, default=str),
+        arguments=json.dumps({**arguments, **names}, default=str),
+        ids=json.dumps(ids),
         asker=ctx.asker or "",
         asker_name=next((message.speaker_name for message in heard), ""),
         audience=ctx.audience,
@@ -226,6 +268,7 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
         A Deferred that fires with what came of it, or fails with `ToolError` if no such call
         waits.
     """
+    assistant.runtime.lock.holder()
     call = _called(assistant, number)
     _drop(assistant, [call])  # a crash from here on must not do it twice
     _audit(assistant, "approved", call, by=by)
@@ -236,9 +279,9 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
         call.asker or None,
         call.channel,
         source_message_ids=call.sources,
-        approved=True,
+        approved=call,
     )
-    made = {"id": "", "function": {"name": call.tool, "arguments": call.arguments}}
+    made = {"id": "", "function": {"name": call.tool, "arguments": call.values}}
     try:
         if not call.asker or call.channel == "page" or call.asker in assistant.game.here():
             outcome = yield execute_tool_calls([made], ctx)
@@ -253,6 +296,7 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
 
 def refuse(assistant: Assistant, number: int, by: str) -> WaitingCall:
     """Drop a waiting call, under the turn lock; raises `ToolError` if no such call waits."""
+    assistant.runtime.lock.holder()
     call = _called(assistant, number)
     _audit(assistant, "not_approved", call, by=by)
     _close(assistant, call, f"Staff refused your call {call.act}. It was not done.")

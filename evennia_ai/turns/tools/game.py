@@ -4,7 +4,7 @@ from typing import Any
 
 from evennia_ai.language.script import folded
 from evennia_ai.turns.tools.base import Tool, ToolContext
-from evennia_ai.turns.tools.parameters import Text
+from evennia_ai.turns.tools.parameters import Name, Text
 
 # In brackets, as a small model says results aloud.
 _DONE = "(It was noticed. Call noop unless there is more to do.)"
@@ -49,7 +49,7 @@ class Whisper(Tool):
     ends_turn = True  # what was whispered is no part of a public turn any more
     speaks = to_one = tells_nothing_new = True
     parameters = {
-        "target": Text("The person's name or id.", limit=120),
+        "target": Name("The person's name or id.", place="people"),
         "text": Text("What to whisper."),
     }
 
@@ -92,7 +92,7 @@ class Move(_Act):
     """Walk through an exit of this room."""
 
     name = "move"
-    parameters = {"direction": Text("Name of the exit.", limit=120)}
+    parameters = {"direction": Name("Name of the exit.", place="exit")}
     serves = "obeyed"
     obeyed = True
 
@@ -101,7 +101,7 @@ class Get(_Act):
     """Pick up something in this room."""
 
     name = "get"
-    parameters = {"thing": Text("Name of the thing.", limit=120)}
+    parameters = {"thing": Name("Name of the thing.", place="lying")}
     serves = "things"
     tells_nothing_new = True
 
@@ -110,7 +110,7 @@ class Drop(_Act):
     """Put down something that you carry."""
 
     name = "drop"
-    parameters = {"thing": Text("Name of the thing.", limit=120)}
+    parameters = {"thing": Name("Name of the thing.", place="carried")}
     serves = "carried"
     concludes = tells_nothing_new = True
 
@@ -120,8 +120,8 @@ class Give(_Act):
 
     name = "give"
     parameters = {
-        "thing": Text("Name of the thing.", limit=120),
-        "to": Text("The person's name or id.", limit=120),
+        "thing": Name("Name of the thing.", place="lying or carried"),
+        "to": Name("The person's name or id.", place="people"),
     }
     serves = "things"
     concludes = tells_nothing_new = True

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from evennia_ai.history.audience import private
 from evennia_ai.history.messages import SPEECH, Speaker
 from evennia_ai.language.words import telling_words, words
 from evennia_ai.llm_interaction.offline.acts import asks_to_remember
@@ -14,12 +15,12 @@ from evennia_ai.rag_memory.ledger import (
     PROPOSED,
     TEXT_CHARS,
     Note,
-    binds_only_author,
     checked_kind,
-    concern_of,
+    people_named,
     replacement_line,
 )
 from evennia_ai.rag_memory.provenance import is_recalled
+from evennia_ai.turns.tools.asking import is_own_wording
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Scale, Text
 
@@ -38,7 +39,7 @@ class AddJournalEntry(Tool):
         "importance": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
-    basic = concludes = tells_nothing_new = extracts = True
+    concludes = tells_nothing_new = extracts = True
 
     def run(self, ctx: ToolContext, content: str, importance: int | None = None) -> str:
         """Append the entry, with the turn's audience and sources; returns what was done.
@@ -126,29 +127,31 @@ class ProposeLedgerEntry(Tool):
     concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
-        """Approved at once if the asker asked for it and it binds only them, else proposed."""
-        asker = ctx.asker or ""
-        lines = [m for m in ctx.seen.by_ids(ctx.source_message_ids) if m.speaker_id == asker]
-        concern = concern_of(text, asker, ctx.game.people_in(text))
-        kind = checked_kind(fields["type"]) if fields.get("type") else None
-        granted = binds_only_author(text, concern, kind) and any(
-            asks_to_remember(message.content, ctx.character.key) for message in lines
-        )
-        by = lines[-1].speaker if granted else None
+        """Approved at once as a private note of the asker, if they asked for these words.
+
+        Any other note is the assistant's, for those who hear the turn, and waits for staff.
+        """
+        asker, own = ctx.asker or "", None
+        is_asked = any(asks_to_remember(line, ctx.character.key) for line in ctx.typed_lines())
+        if is_asked and is_own_wording(text, ctx, beside=ctx.asker_name()):
+            own = Speaker(ctx.asker_name(), asker)
+        named = people_named(text, ctx.game.people_in(text))
         note = ctx.script.ledger.add(
             text,
-            by or Speaker(ctx.character.key, ctx.character.stable_id),
-            state=APPROVED if granted else PROPOSED,
-            kind=kind,
+            own or Speaker(ctx.character.key, ctx.character.stable_id),
+            state=APPROVED if own else PROPOSED,
+            kind=checked_kind(fields["type"]) if fields.get("type") else None,
             weight=fields.get("weight") or DEFAULT_WEIGHT,
             source=ctx.source_message_ids[-1] if ctx.source_message_ids else "assistant",
-            about=[*([asker] if concern.own and asker else ()), *concern.others],
-            audience=ctx.audience,
+            about=[asker] if own else named,
+            audience=private([asker]) if own else ctx.audience,
         )
         state = note.state
         if state == PROPOSED:
             report_proposal(ctx.script, note)
             state += "; staff will decide"
+        elif own:
+            state += f", for talk with {own.key} alone"
         return f"Note {note.id} is {state}. {replacement_line(note)}".rstrip()
 
 

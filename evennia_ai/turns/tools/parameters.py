@@ -47,6 +47,18 @@ class Text(Parameter):
 
 
 @dataclass(frozen=True)
+class Name(Text):
+    """What a thing, a person or an exit is called; the tool gets the stable id of that object.
+
+    `place` is where it may be: ``here`` (in the room or carried), ``lying`` in the room or in a
+    container, ``carried``, ``lying or carried``, among the ``people`` here, or an ``exit``.
+    """
+
+    limit: int = 120
+    place: str = "here"
+
+
+@dataclass(frozen=True)
 class Scale(Parameter):
     """A whole number between two bounds."""
 

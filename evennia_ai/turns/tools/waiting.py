@@ -29,7 +29,8 @@ class WaitingCall(Stored):
 
     number: int  # by which staff name it
     tool: str  # the tool's name
-    arguments: str = "{}"  # as the model wrote them, a JSON text
+    arguments: str = "{}"  # a JSON text, with the names of objects
+    ids: str = "{}"  # the stable ids of those objects by argument name, a JSON text
     asker: str = ""  # stable id of the one who asked, empty if nobody did; `asker_name` then
     asker_name: str = ""
     audience: str = STAFF  # of the turn it was made in
@@ -40,8 +41,18 @@ class WaitingCall(Stored):
 
     def is_like(self, other: "WaitingCall") -> bool:
         """Whether another call would do the same for the same person."""
-        mine, theirs = _object(self.arguments), _object(other.arguments)
-        return (self.tool, self.asker, mine) == (other.tool, other.asker, theirs)
+        is_same = (self.tool, self.asker) == (other.tool, other.asker)
+        return is_same and self.values == other.values
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The arguments, with stable ids for objects."""
+        return {**_object(self.arguments), **_object(self.ids)}
+
+    def object(self, argument: str) -> tuple[str, str]:
+        """Name and stable id of the object that an argument means; no id if that was not kept."""
+        name, id = _object(self.arguments).get(argument), _object(self.ids).get(argument)
+        return _cut(str(name), VALUE_CHARS), str(id or "")
 
     def is_over(self, now: float) -> bool:
         """Whether it has waited too long, also where the clock was set back."""

@@ -32,10 +32,12 @@ def rank(account, permission):
 
 
 def named_by(calls):
-    """What the arguments of some calls name, as somebody may say it."""
-    functions = [each["function"] for made in calls for each in made]
-    values = [value for f in functions for value in json.loads(f["arguments"]).values()]
-    return ", ".join(map(str, values))
+    """What some calls do, and what their arguments name, as somebody may say it."""
+    named = []
+    for function in (each["function"] for made in calls for each in made):
+        values = json.loads(function["arguments"]).values()
+        named.append(" ".join([function["name"].replace("_", " "), ", ".join(map(str, values))]))
+    return "; ".join(named)
 
 
 class AskedTest(AssistantTest):

@@ -159,7 +159,7 @@ class TestApproval(AskedTest, CommandLineTest):
         """The thing or who asked may be gone, or the tool off."""
         self.give()
         self.sword.location = self.room2
-        self.assertTold("ai/approve Aria = 1", "no `sword`")
+        self.assertTold("ai/approve Aria = 1", "`sword` is not here")
         self.sword.location = self.aria
         self.give()
         self.configure(tool_levels={"give": "off"})

@@ -29,7 +29,7 @@ from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.staff.cards import take_card
 from evennia_ai.testing import call
 from evennia_ai.turns.tools import Tool
-from evennia_ai.turns.tools.asking import Proposal, confirmed
+from evennia_ai.turns.tools.asking import Proposal
 from tests.base import PLAYED
 from tests.cards import card
 from tests.store_case import item
@@ -607,12 +607,24 @@ class TestConfirmed(AttackTest):
     def test_yes(self):
         """A yes of the one who was asked lets it happen, once."""
         self.turn("Yes, do it, Aria.", self.mallory)
+        self.turn("Aria, yes please.", self.boss)  # it may be for Mallory: asked again
         self.assertSafe()
         self.turn("Aria, yes please.", self.boss)
         self.assertIs(self.crown.location, self.mallory)
         self.crown.location = self.aria
         self.turn("Aria, yes.", self.boss)
         self.assertIs(self.crown.location, self.aria)
+
+    def test_a_yes_to_somebody_else(self):
+        """Behind another's line, or behind another line of theirs, a yes is not for Aria."""
+        self.say("Char, do you like the ale, yes or no?", self.mallory)
+        self.turn("yes", self.boss)
+        self.assertSafe()
+        asked = [line for line in self.lines[self.boss] if "give, crown, Mallory?" in line]
+        self.assertEqual(len(asked), 2)
+        self.say("Cora, shall we leave?", self.boss)
+        self.turn("Aria, yes.", self.boss)
+        self.assertSafe()
 
     def test_anything_else(self):
         """Another word of theirs, or silence, ends the question."""
@@ -637,7 +649,7 @@ class TestConfirmed(AttackTest):
             "はい、お願いします",
             "हाँ",
         ):
-            self.assertTrue(confirmed(asked, [text], "Aria", 1.0), text)
+            self.assertTrue(asked.is_confirmed([text], "Aria", 1.0), text)
 
     def test_other_names(self):
         """What was confirmed is done by whatever name the model calls it then."""

@@ -177,9 +177,9 @@ class TestNamedByItsName(unittest.TestCase):
         return next(m.content for m in aria.history.messages() if m.role == "tool")
 
     def test_asked_for(self):
-        """Whoever asks names the tool or its arguments, and leaves none of them to others."""
-        for text in ("Aria, ring the bell softly!", "Aria, softly!"):
-            self.assertEqual(self.ring("Loudly, please.", text), "It rings.")
+        """Where no object is named, whoever asks says the tool's name and its texts themselves."""
+        self.assertEqual(self.ring("Loudly, please.", "Aria, ring the bell softly!"), "It rings.")
+        self.assertIn("error", self.ring("Ring the bell, please.", "Aria, speak softly!"))
         self.assertIn("error", self.ring("Softly, please.", "Aria, ring the bell!"))
 
     def test_others_asked_for_it(self):

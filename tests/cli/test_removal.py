@@ -1,0 +1,82 @@
+"""`evennia ai remove`: what is shown and asked before any assistant is deleted."""
+
+import contextlib
+import io
+import subprocess
+import tempfile
+from pathlib import Path
+from unittest.mock import patch
+
+from django.test import override_settings
+
+from evennia_ai.assistant_script import all_assistants
+from evennia_ai.cli import launcher
+from tests.base import AssistantTest
+
+
+class TestRemoval(AssistantTest):
+    """Aria stays unless somebody says yes, and while the game runs."""
+
+    def setUp(self):
+        super().setUp()
+        self.game = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (self.game / "server").mkdir()
+        self.enterContext(override_settings(GAME_DIR=str(self.game)))
+
+    def run_main(self, *words, typed=""):
+        """Exit code of ``evennia ai ...``, and what it printed."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), patch("sys.stdin", io.StringIO(typed)):
+            try:
+                launcher.main(*words)
+            except SystemExit as ended:
+                return ended.code, out.getvalue()
+        raise AssertionError("it does not end the process")
+
+    def assert_stays(self):
+        self.assertEqual([script.obj.key for script in all_assistants()], ["Aria"])
+        self.assertFalse((self.game / "server" / "ai_exports").exists())
+
+    def test_it_asks(self):
+        """Anything but a yes leaves all as it was, also where nobody can type."""
+        for typed in ("", "\n", "no\n", "y\n", "yes please\n"):
+            with self.subTest(typed):
+                code, shown = self.run_main("remove", typed=typed)
+                self.assertEqual(code, 1)
+                self.assertIn("To be deleted, with all they remember: Aria.", shown)
+                self.assertIn(str(self.game / "server" / "ai_exports"), shown)
+                self.assertIn("Nothing was deleted", shown)
+                self.assert_stays()
+
+    def test_a_running_game_is_refused(self):
+        """While Portal or Server runs nothing is deleted, asked or unasked."""
+        for name in ("portal", "server"):
+            with subprocess.Popen(["twistd", "60"], executable="/bin/sleep") as process:
+                pid_file = self.game / "server" / f"{name}.pid"
+                pid_file.write_text(str(process.pid))
+                try:
+                    for words in (("remove",), ("remove", "--yes")):
+                        with self.subTest(name, words=words):
+                            code, shown = self.run_main(*words, typed="yes\n")
+                            self.assertEqual(code, 1)
+                            self.assertIn("The game is running", shown)
+                            self.assert_stays()
+                finally:
+                    process.kill()
+                    pid_file.unlink()
+
+    def test_an_unknown_word_is_refused(self):
+        """What is misspelt deletes nothing."""
+        code, shown = self.run_main("remove", "--yess")
+        self.assertEqual(code, 2)
+        self.assertIn("evennia ai remove", shown)
+        self.assert_stays()
+
+    def test_preview(self):
+        """The preview of `evennia-ai uninstall` names the assistants and the folder of exports."""
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.assertEqual(launcher.preview(), 0)
+        self.assertIn("Aria", out.getvalue())
+        self.assertIn(str(self.game / "server" / "ai_exports"), out.getvalue())
+        self.assert_stays()
