@@ -20,7 +20,6 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.figures import show
-from evennia_ai.errors import ModelError
 from evennia_ai.language.script import holds, words
 from evennia_ai.language.words import asks
 from evennia_ai.llm_interaction.grounding import grounded_in
@@ -44,15 +43,6 @@ def texts():
         elif line and line[0] != "#":
             block["|"].append(tuple(line.split(" | ")))
     return blocks
-
-
-def is_loop(text):
-    """Whether a text is no summary, as it repeats itself."""
-    try:
-        accepted(ModelReply(content=text))
-    except ModelError:
-        return True
-    return False
 
 
 def measured(code, block):

@@ -56,7 +56,7 @@ def as_text(tools: Sequence[Any], messages: Sequence[Any]) -> str:
 
 
 def naive_text(request: Any) -> str:
-    """Return the same request with the notes of the newest turn in the system message."""
+    """Return the same request with the volatile blocks in the system message."""
     system, *rest = request.messages
     notes, others = list[str](), list[Any]()
     for message in rest:

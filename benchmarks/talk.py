@@ -21,7 +21,6 @@ TOOLS = [
     {"type": "function", "function": {"name": name}}
     for name in ("search_memory", "add_journal_entry", "noop", "emote", "move", "look", "whisper")
 ]
-SYSTEM = "You are Aria, in a game.\n\nA friendly barkeep.\n\nWhere you are: The Gilded Lantern"
 Search = Callable[[str], list[dict[str, Any]]]
 Store = Callable[[str, str, str, str], None]
 
@@ -87,6 +86,11 @@ class Game:
             self.clock += 1
             self.store(f"j{self.clock:05d}", "Aria", arguments["content"], "journal")
         return json.dumps({"ok": True})
+
+
+def stable_id(name: str) -> str:
+    """The stable id of a player."""
+    return f"o{sum(name.encode())}.{name[:2].lower()}"
 
 
 def recall_memory() -> tuple[Search, Store]:

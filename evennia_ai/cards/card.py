@@ -7,7 +7,6 @@ models (`system_prompt`, `post_history_instructions`) are kept for an export and
 
 import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from evennia_ai.cards import books
@@ -179,13 +178,6 @@ def acts(greeting: str, greeted: str, own: str) -> list[tuple[bool, str]]:
         if any(map(str.isalnum, line)):
             result.append((is_spoken, line))
     return result
-
-
-@lru_cache(maxsize=200)
-def spoken_lines(examples: str, own: str) -> tuple[str, ...]:
-    """What `own` says in examples of how they talk, without names and poses."""
-    lines = (line.strip().removeprefix(f"{own}:") for line in examples.splitlines())
-    return tuple(text for line in lines for is_spoken, text in acts(line, "", own) if is_spoken)
 
 
 _EMPTY: dict[str, Any] = {

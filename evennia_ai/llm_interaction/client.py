@@ -33,7 +33,13 @@ from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
 from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
-from evennia_ai.llm_interaction.profiles import ONLY_SPEAKS, SPEAKS_AND_CALLS, Profile
+from evennia_ai.llm_interaction.profiles import (
+    ONLY_SPEAKS,
+    SPEAKS_AND_CALLS,
+    UNKNOWN,
+    Profile,
+    learned,
+)
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.trial import talks_with_tools
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelFacts, ModelReply, ModelRequest
@@ -187,9 +193,9 @@ class ModelClient:
         try:
             calls = await talks_with_tools(ask, where.model, TRIAL_S)
         except Exception as error:
-            if failure_of(error).kind not in ("bad_request", "server"):
-                raise
-            calls = False  # it refuses tools
+            if not learned(UNKNOWN, failure_of(error).said).no_tools:
+                raise  # nothing is known: it is tried again after a while
+            calls = False
         profile = self.models.of(where.model).profile
         speech = SPEAKS_AND_CALLS if calls else ONLY_SPEAKS
         self.models.keep(where.model, replace(profile, speech=speech))

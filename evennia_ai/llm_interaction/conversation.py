@@ -56,7 +56,10 @@ _PLACE_LINE = re.compile(rf"^({PLACE}|{LOOKS}|{THINGS}|{WAYS}|{CARRIED}): (.*)$"
 _LEDGER_ROWS = re.compile(rf"^{re.escape(LEDGER)}:\n(?P<rows>(?:[^\n]+\n?)+)", re.MULTILINE)
 _IDENTITY = re.compile(r"^You are (?P<name>[^\n,.]{1,80})", re.MULTILINE)
 # How a note begins; a reply that holds one goes on with the prompt.
-_LABELS = (NOW, HERE, REMEMBERED, RELATED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY, AGAIN, NOTICED)
+_LABELS = (
+    *(NOW, HERE, ABOUT, FEELING, REMEMBERED, RELATED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY),
+    *(AGAIN, DONE, NOTICED),
+)
 NOTE_BEGINS = re.compile(rf"^\((?:{'|'.join(_LABELS)})\b[^:()\n]{{0,80}}:", re.MULTILINE)
 
 Chat = dict[str, Any]

@@ -168,10 +168,8 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
 
 
 def _summary(text: str, name: str, count: Counter) -> Callable[[int], str]:
-    told = text.removeprefix(SUMMARY_TITLE).lstrip()
-
     def shown(room: int) -> str:
-        body = _cut(told, room - SUMMARY_FRAME_TOKENS, count)
+        body = _cut(text, room - SUMMARY_FRAME_TOKENS, count)
         return summary_text(body, name, bool(name))
 
     return shown

@@ -5,7 +5,7 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.cards.books import Book
-from evennia_ai.cards.card import Card, acts, exported, fields_of, read_card, report, spoken_lines
+from evennia_ai.cards.card import Card, acts, exported, fields_of, read_card, report
 from evennia_ai.cards.cleaning import Cleaner
 from evennia_ai.cards.container import Contents, parsed
 from evennia_ai.errors import Refusal
@@ -126,11 +126,6 @@ class TestCards(unittest.TestCase):
         cleaner.clean("[o1.x1] {{#if x}}{{roll:x}}", 99)
         said = "1 line looked like parts of the prompt and lost their brackets"
         self.assertEqual(cleaner.notes(), [said, "macros left out: #if, roll"])
-
-    def test_spoken_lines(self):
-        """What is said in examples, without poses and the own name."""
-        examples = "Bo: Hi!\nAria: *nods* The soup is hot.\n"
-        self.assertEqual(spoken_lines(examples, "Aria"), ("Bo: Hi!", "The soup is hot."))
 
     def test_poses_and_speech(self):
         """By asterisks, else by quotes, else all is said; here marked with a plus."""

@@ -81,7 +81,7 @@ class TestCompletion(WireTest):
     """Base models over the completions interface."""
 
     def respond(self, body):
-        return loopback.text(" Well met, traveller.")
+        return loopback.text(" Well met, traveller.\nChar: and you?")
 
     def test_tick_and_summary(self):
         """A tick's prompt ends with her opened line; a summary's ends with `SUMMARY:`."""

@@ -3,10 +3,8 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.frames import Note, flat
 from evennia_ai.history.messages import Message, Speaker, masked, new_id
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
-from evennia_ai.llm_interaction.conversation import BEFORE, read_prompt
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt
 from evennia_ai.llm_interaction.summary import summarise
