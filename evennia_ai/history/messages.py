@@ -230,10 +230,10 @@ def rendered(message: Message) -> dict[str, Any]:
 
 def _heard(message: Message) -> str:
     """What was heard as one line; empty where there are no words."""
-    is_coming = message.channel in COMINGS
-    if not (is_coming or flat(message.content)):
+    text = message.content or ""  # None in a message that was put in by hand
+    if message.channel not in COMINGS and not flat(text):
         return ""
-    return talk_line(message.speaker_name, message.channel or "say", message.content)
+    return talk_line(message.speaker_name, message.channel or "say", text)
 
 
 def mask_of(message: Message) -> Mapping[str, Any]:

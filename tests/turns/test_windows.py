@@ -117,7 +117,7 @@ class TestOverflow(SmallWindow):
     def test_another_counter(self):
         """A server that counts 1.37 tokens for one of ours, and the reply with the prompt."""
         self.serve(factor=1.37, with_reply=True)
-        self.assert_one_overflow()
+        self.assert_one_overflow(guesses=1)
         self.assertLess(self.script.limits().tokens, WINDOW / 1.37)
 
     def test_no_figures(self):
