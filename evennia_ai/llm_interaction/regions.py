@@ -6,6 +6,7 @@ notes name it.
 """
 
 import functools
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -318,12 +319,9 @@ def _in_steps(
         return list(raw), []
     step = max(1, int(limit * STEP_SHARE))
     surplus, newest = -(-over // step) * step, newest_turn(raw)
-    gone, place = 0, 0
-    for at in cut_points(raw):
-        if at > newest or gone >= surplus:
-            break
-        gone += total_tokens(raw[place:at])
-        place = at
+    sums = [0, *itertools.accumulate(message.tokens for message in raw)]
+    points = [at for at in cut_points(raw) if at <= newest]
+    place = next((at for at in points if sums[at] >= surplus), points[-1])
     return list(raw[place:]), list(raw[:place])
 
 

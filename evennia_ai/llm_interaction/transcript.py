@@ -40,8 +40,8 @@ def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
             talk += [_spoken(name, each) for each in line.splitlines() if each.strip()]
         elif role == "tool":
             talk.append(f"({_flat(str(line.get('content') or ''))})")
-        elif isinstance(line, str):
-            talk.append(_flat(line))
+        else:
+            talk.append(_flat(str(line)))
     return "\n".join([*about, *scene, "", *talk, f'{name} says: "'])
 
 

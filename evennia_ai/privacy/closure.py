@@ -7,7 +7,6 @@ there, five words in a row that only these people said show that it rests on the
 unasked answers nobody: it goes where it names them.
 """
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from evennia_ai.language.script import runs
 from evennia_ai.language.words import mentions, words
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.reply import clean_reply, speakable
+from evennia_ai.llm_interaction.tool_calls import loaded
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.rag_memory.quarantine import resting_on
 
@@ -175,10 +175,8 @@ def _spoken(messages: Iterable[Message], gone: Collection[str]) -> frozenset[str
 def _arguments(message: Message) -> Iterator[str]:
     """The texts that a message's calls are made with."""
     for call in tool_calls(message):
-        try:
-            yield from as_texts([*as_dict(json.loads(call["function"]["arguments"])).values()])
-        except (TypeError, ValueError):
-            continue
+        arguments = as_dict(loaded(call["function"]["arguments"]))
+        yield from as_texts([*arguments.values()])
 
 
 def _reply(message: Message, summaries: Collection[str], until: str) -> Made:

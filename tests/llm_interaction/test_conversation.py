@@ -552,6 +552,11 @@ class TestAskedAgain(unittest.TestCase):
         self.assertEqual(new[place:].partition("\n")[2], old[place:])
         self.assertEqual([*again[at + 1 :]], messages[at + 1 :])
 
+    def test_a_language_without_examples(self):
+        """It gets English ones."""
+        english = conversation.shipped_examples("en", "Aria", ())
+        self.assertEqual(conversation.shipped_examples("tlh", "Aria", ()), english)
+
     def test_without_a_newest_turn(self):
         """A request that is no talk stays as it is."""
         messages = [
