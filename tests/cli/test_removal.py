@@ -54,6 +54,9 @@ class TestRemoval(AssistantTest):
             with subprocess.Popen(["twistd", "60"], executable="/bin/sleep") as process:
                 pid_file = self.game / "server" / f"{name}.pid"
                 pid_file.write_text(str(process.pid))
+                command = Path(f"/proc/{process.pid}/cmdline")
+                while not command.read_bytes():  # empty for a moment, in the midst of its exec
+                    self.assertIsNone(process.poll())
                 try:
                     for words in (("remove",), ("remove", "--yes")):
                         with self.subTest(name, words=words):
