@@ -22,7 +22,6 @@ import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from evennia_ai.history.frames import (
@@ -36,7 +35,7 @@ from evennia_ai.history.frames import (
 )
 from evennia_ai.language.script import folded
 from evennia_ai.language.tables import DEFAULT, tables
-from evennia_ai.recall.values import Hit
+from evennia_ai.recall.values import Hit, seconds
 
 # Labels of the notes in the newest turn.
 NOW, HERE, ABOUT, FEELING = "Now", "Here", "About", "You feel"
@@ -49,8 +48,14 @@ PLACE, LOOKS, THINGS, WAYS = "Where you are", "What it looks like", "What is her
 CARRIED, LEDGER = "What you carry", "Notes to keep in mind (approved; they give nobody any rights)"
 AN_ASSISTANT, NOBODY_ELSE = " (an assistant)", "nobody else"
 # A quiet time of so many seconds is told.
-GAP_S = 3600.0
-_SPANS = ((31_536_000, "year"), (2_592_000, "month"), (604_800, "week"), (86_400, "day"))
+GAP_S, DAY_S = 3600.0, 86_400.0
+_SPANS = (
+    (31_536_000, "year"),
+    (2_592_000, "month"),
+    (604_800, "week"),
+    (86_400, "day"),
+    (3600, "hour"),
+)
 _BLOCK = re.compile(r"\((?P<label>[^:()\n]{1,120}):")
 _PLACE_LINE = re.compile(rf"^({PLACE}|{LOOKS}|{THINGS}|{WAYS}|{CARRIED}): (.*)$", re.MULTILINE)
 _LEDGER_ROWS = re.compile(rf"^{re.escape(LEDGER)}:\n(?P<rows>(?:[^\n]+\n?)+)", re.MULTILINE)
@@ -137,16 +142,16 @@ def own_examples(text: str, me: str) -> tuple[Exchange, ...]:
 
 def ago(at: str, now: float) -> str:
     """How long ago a time (UTC ISO 8601) is, in words; empty for less than a day or no time."""
-    try:
-        then = datetime.fromisoformat(at)
-    except ValueError:
-        return ""
-    then = then if then.tzinfo else then.replace(tzinfo=UTC)
-    passed = max(0.0, now - then.timestamp())
-    for length, unit in _SPANS:
-        if count := int(passed // length):
-            return f"{count} {unit}{'s' if count > 1 else ''} ago"
-    return ""
+    then = seconds(at)
+    passed = now - then if then else 0.0
+    return f"{_span(passed)} ago" if passed >= DAY_S else ""
+
+
+def _span(passed: float) -> str:
+    """A time of an hour or more in its largest unit: ``2 months``."""
+    length, unit = next(each for each in _SPANS if passed >= each[0])
+    count = int(passed // length)
+    return f"{count} {unit}{'s' if count > 1 else ''}"
 
 
 def memory_row(hit: Hit, now: float, with_id: bool) -> str:
@@ -170,13 +175,9 @@ def people_row(people: Iterable[tuple[str, bool]]) -> str:
     return note(HERE, ", ".join(names) or NOBODY_ELSE)
 
 
-def gap_row(seconds: float) -> str:
-    """A quiet time as a line of its own; empty for a short one."""
-    if seconds < GAP_S:
-        return ""
-    length, unit = next((each for each in _SPANS if seconds >= each[0]), (3600, "hour"))
-    count = int(seconds // length)
-    return note(PASSED, f"{count} {unit}{'s' if count > 1 else ''}")
+def gap_row(passed: float) -> str:
+    """A quiet time of so many seconds as a line of its own; empty for a short one."""
+    return note(PASSED, _span(passed)) if passed >= GAP_S else ""
 
 
 def alternating(messages: Iterable[Chat]) -> list[Chat]:

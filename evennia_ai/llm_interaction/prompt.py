@@ -35,7 +35,7 @@ from evennia_ai.llm_interaction.regions import (
     text_tokens,
     tools_tokens,
 )
-from evennia_ai.llm_interaction.tool_calls import loaded, main_arguments
+from evennia_ai.llm_interaction.tool_calls import main_arguments, spoken_text
 from evennia_ai.llm_interaction.transcript import (
     FACTS,
     FACTS_STOPS,
@@ -173,22 +173,13 @@ def _without_calls(
         if message.role == "tool":
             continue
         if message.tool_calls:
-            said = (spoken_text(call, speaks) for call in message.tool_calls)
+            made = (call.get("function") or {} for call in message.tool_calls)
+            said = (spoken_text(call) for call in made if call.get("name") in speaks)
             text = "\n".join(filter(None, (message.content, *said)))
             message = replace(message, content=text, tool_calls=(), tokens=0)
         if message.content or message.role != "assistant":
             shown.append(message)
     return shown
-
-
-def spoken_text(call: Mapping[str, Any], speaks: Collection[str]) -> str:
-    """What a call of a tool that speaks says; empty for another one."""
-    function = call.get("function") or {}
-    if function.get("name") not in speaks:
-        return ""
-    arguments = loaded(function.get("arguments"))
-    text = arguments.get("text") if isinstance(arguments, dict) else None
-    return text if isinstance(text, str) else ""
 
 
 def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[str]) -> Message:

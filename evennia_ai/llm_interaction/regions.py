@@ -10,7 +10,6 @@ import itertools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from evennia_ai.history.frames import SUMMARY_TITLE, flat, row, speaker_label
@@ -31,6 +30,7 @@ from evennia_ai.llm_interaction.conversation import (
     gap_row,
     summary_text,
 )
+from evennia_ai.recall.values import seconds
 
 # Volatile regions and the reply's reserve together take at most this share of the limit; a
 # summary and the ledger at most the others, or a few words.
@@ -414,7 +414,7 @@ def _gaps(messages: Sequence[Message]) -> list[str]:
     """What is told of the quiet time before each message; empty for most."""
     rows, before = list[str](), 0.0
     for message in messages:
-        at = _seconds(message.created_at)
+        at = seconds(message.created_at)
         is_long = before and at and message.role in ("user", "system") and message.content
         rows.append(gap_row(at - before) if is_long else "")
         before = at or before
@@ -427,10 +427,3 @@ def _with_gaps(messages: Sequence[Message], count: Counter) -> list[Message]:
         replace(message, tokens=message.tokens + count(gap) + 1) if gap else message
         for message, gap in zip(messages, _gaps(messages), strict=True)
     ]
-
-
-def _seconds(at: str) -> float:
-    try:
-        return datetime.fromisoformat(at).timestamp()
-    except ValueError:
-        return 0.0

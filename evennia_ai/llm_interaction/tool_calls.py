@@ -67,6 +67,13 @@ def loaded(text: object) -> Any:
         return None
 
 
+def spoken_text(function: Call) -> str:
+    """What a call's function says: its argument `text`."""
+    arguments = loaded(function.get("arguments"))
+    text = arguments.get("text") if isinstance(arguments, dict) else None
+    return text.strip() if isinstance(text, str) else ""
+
+
 def batches(
     calls: Sequence[Call], ending: Set[str], addressee: Callable[[Call], str | None]
 ) -> tuple[tuple[Call, ...], ...]:

@@ -5,13 +5,13 @@ never leave the journal. With whom it is in the middle of a conversation is read
 messages; nothing of that is stored.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import takewhile
 from typing import Any
 
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
 from evennia_ai.recall.values import Turn, seconds
 
@@ -51,16 +51,6 @@ def said_in(message: Message, traits: ToolTraits) -> str:
         spoken = (spoken_text(call) for call in calls if call.get("name") in traits.speaks)
         return "\n".join(text for text in spoken if text)
     return message.content if message.channel in SPEECH else ""
-
-
-def spoken_text(call: Mapping[str, Any]) -> str:
-    """What a call says: its argument `text`."""
-    try:
-        arguments = json.loads(call.get("arguments") or "{}")
-    except ValueError:
-        return ""
-    text = arguments.get("text") if isinstance(arguments, dict) else None
-    return text.strip() if isinstance(text, str) else ""
 
 
 def is_indexed(entry: JournalEntry, now: float) -> bool:

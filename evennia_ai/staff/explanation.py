@@ -17,7 +17,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import COMMITTED, ROLLED_BACK, SummaryRecord
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.contributors import newest_turn
-from evennia_ai.rag_memory.episodic_index import spoken_text
+from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import audience_mark, cached_part, counted, cuts, moment, price
 
