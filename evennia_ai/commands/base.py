@@ -3,7 +3,6 @@
 import difflib
 import re
 import time
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.language.script import folded as letters
+from evennia_ai.language.script import normalized
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import as_records, cell, escaped
 
@@ -250,4 +250,4 @@ def _is_called(script: AssistantScript, name: str, form: Callable[[str], str]) -
 
 def folded(name: str) -> str:
     """A name for comparison, in one case and one normal form."""
-    return unicodedata.normalize("NFC", name.strip().lower())
+    return normalized("NFC", name.strip().lower())

@@ -1,7 +1,6 @@
 """New assistants: their names, their bodies, and the questions of `ai/new`."""
 
 import re
-import unicodedata
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import AssistantError, Refusal
 from evennia_ai.kinds import parsed, shown
+from evennia_ai.language.script import normalized
 from evennia_ai.staff.show import escaped
 from evennia_ai.turns.options import OPTIONS
 
@@ -140,7 +140,7 @@ def new_body(caller: Any, key: str, typeclass: str) -> AssistantMixin:
 
 def good_name(text: str) -> str:
     """A valid, free name for an assistant; raises `Refusal` otherwise."""
-    name = unicodedata.normalize("NFC", text.strip())
+    name = normalized("NFC", text.strip())
     if not name:
         raise Refusal("Usage: ai/create <name>[:<typeclass>]")
     if len(name) > NAME_CHARS or not _NAME.fullmatch(name) or not name.isprintable():

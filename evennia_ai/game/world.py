@@ -5,7 +5,6 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 
 import re
 import time
-import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
@@ -52,7 +51,7 @@ from evennia_ai.game.seeing import (
 from evennia_ai.game.sending import overheard
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.language.script import folded
+from evennia_ai.language.script import folded, normalized
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
 from evennia_ai.protocol import Named
@@ -688,7 +687,7 @@ class GameHandler:
         parts = regex.findall(r"\w[\w'’-]*", text)[:_NAME_WORDS]
         runs = {" ".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, i + 4)}
         forms = {form for run in runs for form in (run, run.lower(), run.capitalize(), run.title())}
-        forms |= {unicodedata.normalize(kind, form) for form in forms for kind in ("NFC", "NFD")}
+        forms |= {made for f in forms for made in (normalized("NFC", f), normalized("NFD", f))}
         for person in ObjectDB.objects.filter(db_key__in=forms) if forms else ():
             # A true name means nobody whom the body knows by another one.
             if isinstance(person, DefaultCharacter) and self._name(person) == plain(person.key):

@@ -8,7 +8,6 @@ until they confirm it with a yes.
 
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ import regex
 
 from evennia_ai.errors import ToolError, UnaskedError
 from evennia_ai.history.audience import private
-from evennia_ai.language.script import folded, is_unparted
+from evennia_ai.language.script import folded, is_unparted, normalized
 from evennia_ai.language.tables import each_words, table_of
 from evennia_ai.language.words import content_words, is_common, telling_stem, words
 from evennia_ai.protocol import Named
@@ -227,7 +226,7 @@ def spelled(text: str) -> str:
 
     Accents, full-width letters and letters that look alike stay as they are: they tell names apart.
     """
-    return " ".join(unicodedata.normalize("NFC", text.lower()).split())
+    return " ".join(normalized("NFC", text.lower()).split())
 
 
 def _bordered(name: str, owners: Iterable[Named]) -> str:
