@@ -19,6 +19,7 @@ from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, game_folder, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, GameError, start_game, stop_game
 from evennia_ai.errors import AssistantError, ConfigError, LocalModelError
+from evennia_ai.llm_interaction.local_servers import KINDS, find_servers
 from evennia_ai.processes import is_running
 from evennia_ai.turns.spend_book import DEFAULT
 
@@ -64,7 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--start", action="store_true", help="start it (the default)")
     new.add_argument("--no-start", action="store_true", help="only make the folder")
     new.add_argument("--reuse", action="store_true", help="use the game if it already exists")
-    new.add_argument("--model", default="", help="smollm2 or another local model; offline for none")
+    new.add_argument(
+        "--model",
+        default="",
+        help="auto: show the settings for the model servers on this machine; "
+        "smollm2 or another local model; offline for none",
+    )
     new.set_defaults(run=_new)
     model.add_parser(commands)
     card.add_parser(commands)
@@ -90,7 +96,7 @@ def _new(args: argparse.Namespace) -> None:
     else:
         folder = create_game(folder)
         print(f"Made the game in {folder}")
-    if args.model:
+    if args.model and args.model != "auto":
         model.prepare(folder, args.model)
         if model.keep_model(folder, args.model) and stop_game(folder):
             print("The running game was stopped, to start it on the other model.")
@@ -99,6 +105,27 @@ def _new(args: argparse.Namespace) -> None:
     else:
         _start_and_show(args)
     print(_CAP)
+    if args.model == "auto":
+        _show_local_servers(args.folder)
+
+
+def _show_local_servers(folder: str) -> None:
+    """Print the settings with which a game uses a model of a server on this machine."""
+    servers = find_servers()
+    if not servers:
+        ports = ", ".join(f"{kind.name} (port {kind.port})" for kind in KINDS)
+        print(f"\nNo model server answers on this machine. Looked for: {ports}.")
+        print(f"Start one, then type: evennia-ai doctor {folder}")
+        return
+    for server in servers:
+        print(f"\n{server.name} answers at {server.api_base}.")
+        if not server.models:
+            print("It has no model yet: get one, then type: evennia-ai doctor", folder)
+            continue
+        path = f"{folder}/server/conf/secret_settings.py"
+        print(f"To use a model, add its two lines to {path}, then restart the game:")
+        for model_name in server.models:
+            print("", *server.settings(model_name), sep="\n  ")
 
 
 def _install(args: argparse.Namespace) -> None:

@@ -25,10 +25,11 @@ from twisted.internet.defer import inlineCallbacks, maybeDeferred
 from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
-from evennia_ai.background import pause
+from evennia_ai.background import Steps, Worker, pause
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.pages import ASIDE
+from evennia_ai.llm_interaction.local_servers import LocalServer, find_servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.processes import is_running
@@ -304,10 +305,14 @@ def check_model(in_game: bool) -> Any:
     except SpendError as error:
         return _remark(f"`{model}` was not asked: {error}", "Raise `EVENNIA_AI_SPEND_CAPS`.")
     except ModelError as error:  # it names the model
-        return _fault(str(error), _REMEDIES.get(error.kind, f"Check `{checks.MODEL}`."))
+        remedy = _REMEDIES.get(error.kind, f"Check `{checks.MODEL}`.")
+        if error.kind in ("connection", "not_found"):
+            remedy += yield _local_choices()
+        return _fault(str(error), remedy)
     if model == OFFLINE_MODEL:
         detail = "the offline model speaks: rules, no network, no key"
-        return _remark(detail, f"For better conversation, set `{checks.MODEL}`.")
+        remedy = f"For better conversation, set `{checks.MODEL}`: docs/providers.md."
+        return _remark(detail, remedy + (yield _local_choices()))
     detail, facts = f"`{model}` answered in {reply.seconds:.1f} s", client.facts(model)
     if facts.window:
         detail += f"; its window: {facts.window}"
@@ -316,6 +321,24 @@ def check_model(in_game: bool) -> Any:
     if facts.calls_tools is False:
         detail += "; it speaks and is offered no tools (orders are read from what people say)"
     return _fine(detail)
+
+
+@inlineCallbacks
+def _local_choices() -> Steps[str]:
+    """Fires with the settings for models of servers on this machine; empty without a server."""
+    worker = services.kept("local servers", lambda: Worker("evennia-ai-servers"))
+    servers: list[LocalServer] = yield worker.submit(find_servers)
+    choices = ""
+    for server in servers:
+        choices += f" {server.name} on this machine"
+        if not server.models:
+            choices += " has no model yet."
+            continue
+        first, *others = server.models
+        lines = " and ".join(server.settings(first))
+        choices += f": set {lines} in server/conf/secret_settings.py, then restart"
+        choices += f" (other models: {', '.join(others)})." if others else "."
+    return choices
 
 
 # In the order in which they stand here.

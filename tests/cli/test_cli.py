@@ -27,6 +27,7 @@ from evennia_ai.cli.run import (
     stored_password,
 )
 from evennia_ai.errors import ConfigError
+from tests.local_servers import LM_STUDIO, OLLAMA, serving
 
 
 def run(*argv, main=cli.main):
@@ -104,6 +105,25 @@ class TestNew(InFolder):
         self.assertEqual(run("new", str(game), "--no-start")[0], 2)
         self.assertEqual(run("new", str(game), "--no-start", "--reuse")[0], 0)
         self.assertEqual((game / "mine.txt").read_text(), "kept")
+
+    def test_the_settings_for_models_of_this_machine_are_shown(self):
+        """Both lines for each model; where nobody answers, what was looked for."""
+        game = str(self.base / "tavern")
+        with serving(OLLAMA, {"/v1/models": {"data": []}}, LM_STUDIO) as servers:
+            code, shown, _ = run("new", game, "--no-start", "--model", "auto")
+        self.assertEqual(code, 0)
+        self.assertIn(f"{game}/server/conf/secret_settings.py", shown)
+        self.assertIn("no model yet", shown)
+        models = ("ollama_chat/qwen2.5:1.5b", "ollama_chat/llama3.2:latest")
+        for model, server in zip((*models, "openai/qwen2.5-7b-instruct"), (0, 0, 2), strict=True):
+            address = f"http://127.0.0.1:{servers[server].server_port}"
+            address += "/v1" if server else ""
+            lines = f"EVENNIA_AI_LLM_MODEL = '{model}'\n  EVENNIA_AI_LLM_API_BASE = '{address}'\n"
+            self.assertIn(lines, shown)
+        with serving({}):
+            shown = run("new", game, "--no-start", "--reuse", "--model", "auto")[1]
+        self.assertIn("No model server answers on this machine. Looked for: Ollama (port", shown)
+        self.assertNotIn("EVENNIA_AI_LLM", shown)
 
 
 class TestOtherCommands(InFolder):

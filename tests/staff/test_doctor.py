@@ -16,6 +16,7 @@ from evennia_ai.staff import doctor
 from evennia_ai.staff.doctor import Check, report, run_checks
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.tools import Tool
+from tests.local_servers import LM_STUDIO, OLLAMA, hang, serving
 from tests.waiting import wait_for
 
 BROKEN_TOOLS = (
@@ -64,6 +65,7 @@ class DoctorCase(TestCase):
     def setUp(self):
         services.use(model=ScriptedModel(), memories=MemorySemanticStore())
         self.addCleanup(services.reset)
+        self.enterContext(serving())  # none of this machine
 
     def outcome(self, check, in_game=True, **options):
         """What one check finds, under these settings."""
@@ -179,6 +181,34 @@ class TestChecks(DoctorCase):
         found = self.outcome(doctor.check_model, LLM_MODEL="ollama/qwen2.5:0.5b")
         self.assertTrue(found.ok)
         self.assertIn("offered no tools", found.detail)
+
+    def test_models_of_servers_on_this_machine(self):
+        """Where the offline model speaks, or the model is not reached, their settings are shown.
+
+        One that hangs is not waited for on the reactor.
+        """
+        empty = {"/v1/models": {"data": None}}
+        with serving(OLLAMA, empty, LM_STUDIO, {"/v1/models": hang}) as servers:
+            ports = [server.server_port for server in servers]
+            checked = doctor.check_model(True)
+            self.assertFalse(checked.called)
+            found = wait_for(checked)
+            self.assertIn(
+                "Ollama on this machine: set EVENNIA_AI_LLM_MODEL = 'ollama_chat/qwen2.5:1.5b' and "
+                f"EVENNIA_AI_LLM_API_BASE = 'http://127.0.0.1:{ports[0]}' in "
+                "server/conf/secret_settings.py, then restart (other models: "
+                "ollama_chat/llama3.2:latest). llama.cpp's server on this machine has no model yet."
+                " LM Studio on this machine: set",
+                found.remedy,
+            )
+            self.assertNotIn("vLLM", found.remedy)
+            services.use(model=Down(default=ModelError("no", kind="connection")))
+            lost = self.outcome(doctor.check_model, LLM_MODEL="openai/x")
+            self.assert_bad(lost, f"'http://127.0.0.1:{ports[2]}/v1'")
+            services.use(model=ScriptedModel())
+            asked = len(servers[0].requests)
+            self.assertNotIn("Ollama", self.outcome(doctor.check_model, LLM_MODEL="o/x").line())
+            self.assertEqual(len(servers[0].requests), asked)
 
 
 class TestRunChecks(DoctorCase):
