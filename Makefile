@@ -1,5 +1,4 @@
 # make demo       create a game with Aria in ./demo and start it
-#                 (with MODEL=smollm2: on a small language model of its own; MODEL=offline: without)
 # make demo-stop  stop the demo
 # make install    create the virtual environment (the other targets do this if needed)
 # make test       run the tests (three minutes on two cores)
@@ -12,12 +11,11 @@
 # make clean      stop and remove the demo, the virtual environment and caches
 #
 # Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
-# DEMO (default demo), MODEL (the demo's model; kept until it is set again), TESTS (arguments for
-# pytest), SHARE (share of the examples that the longest property tests try, default 0.02), MUTANTS
-# (arguments, such as "--count 20"), COVERAGE=1 (measure coverage and enforce the minimum).
+# DEMO (default demo), TESTS (arguments for pytest), SHARE (share of the examples that the longest
+# property tests try, default 0.02), MUTANTS (arguments, such as "--count 20"), COVERAGE=1 (measure
+# coverage and enforce the minimum).
 VENV ?= .venv
 DEMO ?= demo
-MODEL ?=
 PYTHON ?=
 TESTS ?=
 MUTANTS ?=
@@ -34,12 +32,11 @@ BIN := $(VENV)/bin
 PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check \
     --constraint constraints.txt
 STAMP := $(VENV)/.evennia-ai-installed
-LOCAL_STAMP := $(VENV)/.evennia-ai-local-installed
 export EVENNIA_AI_MAKE := 1
 export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-local install-lint install-postgres demo demo-stop test test-e2e test-games \
+.PHONY: help install install-lint install-postgres demo demo-stop test test-e2e test-games \
     test-all test-postgres mutants bench lint lint-style lint-format lint-types lint-imports clean
 
 help:
@@ -62,15 +59,8 @@ install-lint: $(STAMP)
 	@$(BIN)/ruff --version >/dev/null 2>&1 || \
 	    $(PIP_INSTALL) --editable '.[lint]'
 
-$(LOCAL_STAMP): $(STAMP)
-	@echo "Installing what runs a local model into $(VENV)"
-	@$(PIP_INSTALL) --editable '.[local]'
-	@touch $(LOCAL_STAMP)
-
-install-local: $(LOCAL_STAMP)
-
-demo: $(if $(filter-out offline,$(MODEL)),$(LOCAL_STAMP),$(STAMP))
-	@$(BIN)/evennia-ai new $(DEMO) --reuse --start $(if $(MODEL),--model '$(MODEL)')
+demo: $(STAMP)
+	@$(BIN)/evennia-ai new $(DEMO) --reuse --start
 
 demo-stop:
 	@if [ -x $(BIN)/evennia-ai ]; then $(BIN)/evennia-ai stop $(DEMO); \
@@ -91,8 +81,7 @@ GAMES := --numprocesses 3 --dist loadscope -rs $(if $(CI),--durations=30)
 test-e2e: $(STAMP)
 	$(BIN)/python -m pytest -m "e2e and not nightly" $(GAMES) $(or $(TESTS),tests/e2e)
 
-test-all: install-local
-	$(BIN)/evennia-ai model pull smollm2
+test-all: $(STAMP)
 	TEST_SHARE=1 $(BIN)/python -m pytest -m "not e2e" $(SPREAD) $(TESTS)
 	TEST_SHARE=1 $(BIN)/python -m pytest -m e2e $(GAMES) $(or $(TESTS),tests/e2e)
 	$(if $(TESTS),,$(MAKE) test-games)

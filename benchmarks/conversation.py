@@ -2,7 +2,8 @@
 
     python -m benchmarks.conversation http://127.0.0.1:8080/v1 [--lines FILE] [--runs 5] [--pairs F]
 
-The server must speak OpenAI's protocol; the model is its first one. Two players say the lines of
+The server must speak OpenAI's protocol; the model is its first one. The path of a GGUF file in its
+place is served for the run, with the extra `bench`. Two players say the lines of
 `conversation.txt` (or FILE: rows `Alice: text`) in a started demo, each as soon as the one before
 is answered. The same lines go to the same model twice in the plainest form: persona and room, four
 example exchanges, the talk as turns. Printed are seconds by form, the ratio of their medians, and
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import show, spread
+from benchmarks.local_server import serving
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet
 
@@ -136,14 +138,15 @@ def pairs_text(rows: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Read the arguments and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("server")
+    parser.add_argument("server", help="its address, or a GGUF file")
     parser.add_argument("--lines", type=Path, default=LINES)
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pairs", type=Path)
     asked = parser.parse_args()
     lines = [row.strip() for row in asked.lines.read_text("utf-8").splitlines() if row.strip()]
-    rows = [row for n in range(asked.runs) for row in measure(asked.server, lines, asked.seed + n)]
+    with serving(asked.server) as base:
+        rows = [row for n in range(asked.runs) for row in measure(base, lines, asked.seed + n)]
     if asked.pairs:
         asked.pairs.write_text(pairs_text(rows), "utf-8")
     seconds = {key: spread([row[f"{key}_s"] for row in rows], 1) for key in ("ours", "plain")}

@@ -13,8 +13,6 @@ from django.core import checks
 
 from evennia_ai.conf import PREFIX, SETTINGS, checked_setting, setting, wrong_options
 from evennia_ai.errors import ConfigError
-from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL
-from evennia_ai.llm_interaction.local_models.files import has_engine
 
 MODEL, API_BASE, API_KEY = (f"{PREFIX}LLM_{name}" for name in ("MODEL", "API_BASE", "API_KEY"))
 # Environment variables that are not settings of a game.
@@ -42,13 +40,9 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
                     what = f"`{PREFIX}{name}` names `{path}`, but there is no module `{module}`."
                     problems.append(_problem("E002", what, "Correct the path, or remove it."))
     problems += [_problem("E001", what, "Correct or remove it.") for what in wrong_options()]
-    model = setting("LLM_MODEL")
-    if setting("LLM_API_BASE") and not model:
+    if setting("LLM_API_BASE") and not setting("LLM_MODEL"):
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."
         problems.append(_problem("W001", message, f"Set `{MODEL}` to one of that server's models."))
-    if str(model).startswith(LOCAL) and not has_engine():
-        message = f"`{MODEL}` is `{model}`, but the extra `local` is not installed."
-        problems.append(_problem("E003", message, "Run `pip install 'evennia-ai[local]'`."))
     known = [PREFIX + name for name in SETTINGS]
     given = {name for name in (*dir(settings), *os.environ) if name.startswith(PREFIX)}
     for name in sorted(given - {*known, *_ELSEWHERE}):

@@ -28,7 +28,6 @@ from evennia_ai.kinds import (
 )
 from evennia_ai.language.tables import line_in
 from evennia_ai.llm_interaction import own_machine
-from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.mind.mind import MindSettings
 from evennia_ai.turns.options import check_option
@@ -73,8 +72,8 @@ class Setting:
 SETTINGS: dict[str, Setting] = {
     "LLM_MODEL": Setting(
         LINE,
-        "LiteLLM's name of the model, such as `openai/gpt-4o` or `ollama/llama3.1`, or a local "
-        "model; see [Models](providers.md).",
+        "LiteLLM's name of the model, such as `openai/gpt-4o` or `ollama_chat/llama3.1`; see "
+        "[Models](providers.md).",
         "the offline model",
     ),
     "LLM_API_BASE": Setting(
@@ -87,7 +86,7 @@ SETTINGS: dict[str, Setting] = {
         MODELS,
         "Models that assistants' [options](config.md) may name besides the model above; `*` stands "
         'for anything, as in `"openai/*"`.',
-        "the offline model and the installed local models",
+        "the offline model",
     ),
     "OPTIONS": Setting(
         _GROUPS,
@@ -204,10 +203,9 @@ def listening_notice() -> str:
 def allowed_models() -> tuple[str, ...]:
     """The models that assistants' options may name: the game's own, and ``EVENNIA_AI_MODELS``.
 
-    By default the latter are the offline model and the local models that are installed.
+    By default the latter is the offline model.
     """
-    names = setting("MODELS") or (OFFLINE_MODEL, *local_models().installed())
-    return (model_name(), *names)
+    return (model_name(), *(setting("MODELS") or (OFFLINE_MODEL,)))
 
 
 def runs_here(model: str) -> bool:
@@ -236,9 +234,9 @@ def data_dir() -> Path:
     return Path(setting("DATA_DIR", default))
 
 
-def local_models() -> LocalModels:
-    """The game's local models."""
-    return LocalModels(Path(settings.GAME_DIR), Path(settings.LOG_DIR))
+def mind_dir() -> Path:
+    """The folder of the mind's process."""
+    return Path(settings.GAME_DIR) / "server" / "mind"
 
 
 def log_path() -> Path:
@@ -254,8 +252,7 @@ def mind_settings() -> MindSettings:
         with suppress(ValueError, TypeError, RecursionError):  # what is no plain value
             if (value := JSON.check(setting(name))) is not None:
                 values[name] = value
-    folders = (str(settings.GAME_DIR), str(settings.LOG_DIR))
-    return MindSettings(str(data_dir()), model_name(), values, *folders)
+    return MindSettings(str(data_dir()), model_name(), values)
 
 
 def _imported(name: str, path: object, is_usable: Callable[[Any], object], kind: str) -> Any:

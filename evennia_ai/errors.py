@@ -22,8 +22,8 @@ class ModelError(AssistantError):
     """No model gave a usable answer; the message holds no key and no prompt text.
 
     `retryable`: whether the same call may succeed later. `kind` is one of `timeout`, `rate_limit`,
-    `server`, `connection`, `local_model`, `bad_response`, `refused`, `auth`, `credit`, `empty`,
-    `breaker_open`, `cancelled`, `context_window`.
+    `server`, `connection`, `bad_response`, `refused`, `auth`, `credit`, `empty`, `breaker_open`,
+    `cancelled`, `context_window`.
     """
 
     def __init__(self, message: str, retryable: bool = False, kind: str = "bad_response"):
@@ -45,10 +45,6 @@ class SpendError(ModelError):
 
     def __init__(self, message: str):
         super().__init__(message, kind="spend")
-
-
-class LocalModelError(AssistantError):
-    """A local model cannot run; the message says why, and how to mend it."""
 
 
 class ToolError(AssistantError):

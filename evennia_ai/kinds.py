@@ -32,8 +32,6 @@ SAMPLING = (
 )
 _LOCK = r"(?:(?:not|NOT)\s+)?\w+\([^():;]*\)"
 _LOCKS = re.compile(rf"{_LOCK}(?:\s+(?:and|or|AND|OR)\s+{_LOCK})*")
-# A local model's name that is a path, not the name of a file in the game's folder of models.
-_PATH = re.compile(r"local/(?!hf:).*[/\\]", re.DOTALL)
 _HOURS = re.compile(r"^(?:(game|real)\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$")
 _TEXTS = re.compile(r"help:[^:,]{1,60}|rooms:[1-3]")
 _URL = re.compile(r"https?://[^\s/]+(/\S*)?")
@@ -292,8 +290,6 @@ def refused_model(name: str, allowed: Allowed) -> str:
         return f"`{short}` holds an address; addresses come from the game's settings alone"
     if models is None or name in models:
         return ""
-    if _PATH.match(name):
-        return f"`{short}` holds a path; paths come from the game's settings alone"
     if any(fnmatchcase(name, pattern) for pattern in models):
         return ""
     listed = ", ".join(f"`{each}`" for each in dict.fromkeys(models))

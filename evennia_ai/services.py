@@ -6,7 +6,6 @@ parts, in its place: for tests and for games that bring their own.
 
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from twisted.internet.defer import Deferred, succeed
@@ -51,8 +50,8 @@ def mind() -> Mind:
     def make() -> Any:
         settings = conf.mind_settings()
         if _parts.get("server") and hasattr(socket, "AF_UNIX"):
-            folder, log = Path(settings.game_dir) / "server" / "mind", Path(settings.log_dir)
-            return RemoteMind(folder, settings, log / "mind.log", conf.allowed_models())
+            log = conf.log_path().with_name("mind.log")
+            return RemoteMind(conf.mind_dir(), settings, log, conf.allowed_models())
         return local.make_mind(settings)
 
     shared: Mind = kept("mind", make)

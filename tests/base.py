@@ -121,7 +121,7 @@ class AssistantTest(TestCase):
         super().setUp()
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         path = Path(self.folder.name)
-        names = ["scripted/*", "local/*", "offline/extractive", "gpt-4o"]
+        names = ["scripted/*", "offline/extractive", "gpt-4o"]
         self.enterContext(override_settings(EVENNIA_AI_DATA_DIR=str(path), LOG_DIR=str(path)))
         self.enterContext(override_settings(EVENNIA_AI_LLM_MODEL="scripted/model"))
         self.enterContext(override_settings(EVENNIA_AI_MODELS=names))

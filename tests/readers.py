@@ -30,7 +30,7 @@ from evennia_ai.turns.turn_taking import Line, Person, Talk, answerers
 # What reads no foreign text, or does more than read.
 _LEFT_OUT = (
     *("apps", "background", "checks", "cli", "commands", "processes", "startstop", "testing"),
-    *("conf", "game.evennia_internals", "llm_interaction.local_models", "mind", "services"),
+    *("conf", "game.evennia_internals", "mind", "services"),
     *("privacy.secure_erase", "staff", "tests", "web"),
 )
 # Parameters that are texts of the package, of its owner or of the database: names and the like.

@@ -1,7 +1,6 @@
 """The Django system checks of the package's settings."""
 
 import os
-import sys
 import unittest
 from unittest import mock
 
@@ -12,7 +11,6 @@ from evennia_ai import checks, conf
 from evennia_ai.conf import PREFIX
 from evennia_ai.errors import ConfigError
 from evennia_ai.turns.spend_book import CLOSED, read_limits
-from tests.gguf_files import engine_module
 
 CAPS = '{"player": {"calls_minute": 5}}'
 
@@ -98,13 +96,6 @@ class TestCheckSettings(unittest.TestCase):
             self.assertEqual(read_limits(conf.setting("SPEND_CAPS"))[0], CLOSED)
             with self.assertRaises(ConfigError):
                 conf.moderate_function()
-
-    def test_a_local_model_needs_its_extra(self):
-        """Without what runs it, the boot says so, with the command that mends it."""
-        with override_settings(EVENNIA_AI_LLM_MODEL="local/smollm2"):
-            for module, found in ((None, ["E003"]), (engine_module(), [])):
-                with mock.patch.dict(sys.modules, {"xllamacpp": module}):
-                    self.assertEqual(ids(), found)
 
     def test_an_address_without_a_model_is_a_warning(self):
         """The owner learns that the server they named will not be asked."""

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evennia_ai import __version__
-from evennia_ai.cli import card, model
+from evennia_ai.cli import card
 from evennia_ai.cli.install import install, is_installed, uninstall
 from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, game_folder, is_game
 from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, GameError, start_game, stop_game
-from evennia_ai.errors import AssistantError, ConfigError, LocalModelError
+from evennia_ai.errors import AssistantError, ConfigError
 from evennia_ai.llm_interaction.local_servers import KINDS, find_servers
 from evennia_ai.processes import is_running
 from evennia_ai.turns.spend_book import DEFAULT
@@ -28,7 +28,7 @@ _CAP = (
     "that, set EVENNIA_AI_SPEND_CAPS in server/conf/settings.py."
 )
 # What the package leaves in the folder `server`.
-DATA = ("ai_memory", "ai_models", "ai_exports", "logs/ai.log*")
+DATA = ("ai_memory", "ai_exports", "logs/ai.log*")
 _APPLY = {
     "install": "make the edits (backups are kept)",
     "uninstall": "export and delete all assistants, then make the edits",
@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return args.run(args) or 0
     except AssistantError as error:
         print(f"evennia-ai: {error}", file=sys.stderr)
-        return 1 if isinstance(error, GameError | LocalModelError) else 2
+        return 1 if isinstance(error, GameError) else 2
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
@@ -67,12 +67,10 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("--reuse", action="store_true", help="use the game if it already exists")
     new.add_argument(
         "--model",
-        default="",
-        help="auto: show the settings for the model servers on this machine; "
-        "smollm2 or another local model; offline for none",
+        action="store_true",
+        help="look for model servers on this machine, and show the settings for their models",
     )
     new.set_defaults(run=_new)
-    model.add_parser(commands)
     card.add_parser(commands)
     for name, run, says in (
         ("start", _start_and_show, "start a game made by `new`"),
@@ -96,16 +94,12 @@ def _new(args: argparse.Namespace) -> None:
     else:
         folder = create_game(folder)
         print(f"Made the game in {folder}")
-    if args.model and args.model != "auto":
-        model.prepare(folder, args.model)
-        if model.keep_model(folder, args.model) and stop_game(folder):
-            print("The running game was stopped, to start it on the other model.")
     if args.no_start:
         print(f"Start it with: evennia-ai start {args.folder}")
     else:
         _start_and_show(args)
     print(_CAP)
-    if args.model == "auto":
+    if args.model:
         _show_local_servers(args.folder)
 
 
@@ -124,8 +118,8 @@ def _show_local_servers(folder: str) -> None:
             continue
         path = f"{folder}/server/conf/secret_settings.py"
         print(f"To use a model, add its two lines to {path}, then restart the game:")
-        for model_name in server.models:
-            print("", *server.settings(model_name), sep="\n  ")
+        for model in server.models:
+            print("", *server.settings(model), sep="\n  ")
 
 
 def _install(args: argparse.Namespace) -> None:

@@ -29,8 +29,6 @@ from evennia_ai.background import AsyncioThread
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
-from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
-from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import (
@@ -81,7 +79,6 @@ class ModelClient:
             providers are sent to their own addresses. By default each request's first model.
         clock: Monotonic seconds.
         retry: When to try again, and when to pause calls to a model.
-        local_models: Serves the models named ``local/…``; None: there are none.
         profiles: Where what is learned of models is kept; by default only in memory.
     """
 
@@ -92,18 +89,15 @@ class ModelClient:
         home_model: str | None = None,
         clock: Callable[[], float] = time.monotonic,
         retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
-        local_models: LocalModels | None = None,
         profiles: Path | None = None,
     ):
         self._address = (api_base or None, api_key or None)
         self._home = home_model
         self._clock = clock
         self._retry = retry
-        self._local_models = local_models
         self.models = Models(retry, clock, profiles)
         self._caller: wire.Caller | None = None
         self._in_flight: set[Deferred[Any]] = set()
-        self._loading: asyncio.Task[wire.Endpoint] | None = None
 
     def __repr__(self) -> str:
         base, key = self._address
@@ -148,12 +142,12 @@ class ModelClient:
         """What is known of a model now."""
         known = self._window(model)
         if self._caller is None:
-            is_free = model.startswith((wire.OFFLINE_PREFIX, LOCAL_PREFIX))
+            is_free = model.startswith(wire.OFFLINE_PREFIX)
             return ModelFacts(known, price=(0.0, 0.0) if is_free else None)
         where = self._endpoint(model, model)
         learned = () if where.is_offline else tuple(self.models.of(where.model).profile.said())
         price = wire.price_of(self._caller.litellm, where)
-        free = where.is_local or (not any(price or ()) and is_near(where.api_base or ""))
+        free = not any(price or ()) and is_near(where.api_base or "")
         return ModelFacts(known, self._calls_tools(where), learned, price, free)
 
     def _window(self, model: str) -> Window | None:
@@ -161,9 +155,6 @@ class ModelClient:
         if self._caller:
             known = self.models.of(self._endpoint(model, model).model).window
             listed = wire.window_of(self._caller.litellm, model)
-        if self._local_models and model.startswith(LOCAL_PREFIX):
-            tokens = self._local_models.window(model)
-            known = known.told(Window(tokens, "its process") if tokens else None)
         return known.limit(listed)
 
     def _calls_tools(self, where: wire.Endpoint) -> bool | None:
@@ -219,7 +210,7 @@ class ModelClient:
     def _ready(self) -> wire.Caller:
         """The caller, LiteLLM imported. On the background thread, where it may block."""
         if self._caller is None:
-            self._caller = wire.Caller(wire.load(), self._local_models)
+            self._caller = wire.Caller(wire.load())
         return self._caller
 
     async def _warm_up(self) -> None:
@@ -227,10 +218,6 @@ class ModelClient:
         await asyncio.to_thread(_count, "warm")
         if self._home:
             await self._look_up(self._endpoint(self._home, self._home))
-            # A local one may take minutes to load: not waited for. The first request says why not.
-            loading = self._ready().reached(self._endpoint(self._home, ""))
-            self._loading = asyncio.create_task(loading)
-            self._loading.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
@@ -431,7 +418,7 @@ class ModelClient:
             return replace(outcome, model=model, seconds=seconds)
         detail = _described(model, outcome)
         said = wire.masked(outcome.detail, *self._address)
-        if said and outcome.kind != "local_model":
+        if said:
             detail = f"{detail}. It said: {said}"
         raise ModelError(detail, outcome.retryable, outcome.kind)
 

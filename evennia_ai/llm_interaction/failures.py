@@ -43,7 +43,7 @@ _EXPLAINED = {**WAIT, **ANSWERED, **GIVE_UP}
 class Failure:
     """Why one model did not answer."""
 
-    kind: str  # a key of the tables above, or `local_model`; see `ModelError`
+    kind: str  # a key of the tables above; see `ModelError`
     status: int | None = None  # HTTP status, None where there was none
     retry_after_s: float | None = None  # seconds the server asked to wait, None if it did not
     # The provider's own words. They may quote the prompt: never logged.
@@ -65,7 +65,7 @@ class Failure:
     @property
     def explained(self) -> str:
         """What it is, for people."""
-        return self.detail if self.kind == "local_model" else _EXPLAINED.get(self.kind, self.kind)
+        return _EXPLAINED.get(self.kind, self.kind)
 
 
 # What names a wait, whatever else the text says; not the address of a page on rate limits.
@@ -152,7 +152,6 @@ _SAID: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 
 # Names of exception classes anywhere in the chain, most telling first.
 _BY_CLASS: tuple[tuple[str, set[str]], ...] = (
-    ("local_model", {"LocalModelError"}),
     ("unsendable", {"UnicodeEncodeError"}),
     ("bad_response", {"JSONDecodeError", "APIResponseValidationError", "ValidationError"}),
     ("refused", {"ContentPolicyViolationError"}),

@@ -16,7 +16,7 @@ _DEFAULTS = {
 
 
 def runs_here(model: str, home: str, api_base: str | None, environ: Mapping[str, str] = {}) -> bool:
-    """Whether a model is offline, local, or on a server at this machine's loopback address.
+    """Whether a model is the offline one, or on a server at this machine's loopback address.
 
     Args:
         model: LiteLLM's name of it.
@@ -25,7 +25,7 @@ def runs_here(model: str, home: str, api_base: str | None, environ: Mapping[str,
         environ: The environment, in which LiteLLM finds providers' addresses.
     """
     provider, slash, _ = model.partition("/")
-    if provider in ("offline", "local"):
+    if provider == "offline":
         return True
     variable, address = _DEFAULTS.get(provider, ("", ""))
     address = environ.get(variable) or address

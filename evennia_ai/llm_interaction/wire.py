@@ -18,15 +18,12 @@ from dataclasses import dataclass, field, replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from evennia_ai.errors import LocalModelError, ModelError
+from evennia_ai.errors import ModelError
 from evennia_ai.language.words import storable, storable_json, storable_value
 from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import sorted_failure
-from evennia_ai.llm_interaction.local_models.files import PREFIX as LOCAL_PREFIX
-from evennia_ai.llm_interaction.local_models.process import Serving
-from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.own_machine import without_proxy
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
 from evennia_ai.llm_interaction.tokens import use_shipped_vocabularies
@@ -34,7 +31,6 @@ from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 OFFLINE_PREFIX = "offline/"
-_LOCAL = LOCAL_PREFIX.rstrip("/")
 # OpenAI's client insists on a key; local servers accept any.
 _NO_KEY = "none"
 _MASK = "***"
@@ -71,11 +67,6 @@ class Endpoint:
     def is_offline(self) -> bool:
         """Whether this is the package's own rule-based model: no network, always there."""
         return self.model.startswith(OFFLINE_PREFIX)
-
-    @property
-    def is_local(self) -> bool:
-        """Whether a process of this game serves it; `Caller.reached` says at which address."""
-        return self.provider == _LOCAL
 
 
 def load() -> ModuleType:
@@ -127,8 +118,6 @@ def endpoint(
     provider = provider_of(litellm, model)
     if provider + "/" == OFFLINE_PREFIX:
         return Endpoint(model, provider)
-    if model.startswith(LOCAL_PREFIX):
-        return Endpoint(model, _LOCAL)
     if not provider and api_base:
         return Endpoint(f"openai/{model}", "openai", api_base, api_key or _NO_KEY)
     if _family(litellm, model, api_base) != _family(litellm, home, api_base):
@@ -197,8 +186,6 @@ def marked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
     """Whether a model runs on a server of the game's own, not on a known provider's."""
-    if where.is_local:
-        return True
     if where.is_offline or not where.api_base:
         return False
     known = (str(each).rstrip("/") for each in litellm.openai_compatible_endpoints)
@@ -232,28 +219,12 @@ def _reading_client(openai: ModuleType, address: str | None) -> Any:
 class Caller:
     """Makes single calls, without retries, through LiteLLM."""
 
-    def __init__(self, litellm: ModuleType, local_models: LocalModels | None = None):
+    def __init__(self, litellm: ModuleType):
         self.litellm = litellm
-        self._local_models = local_models
-        self._reaching: dict[str, asyncio.Task[Serving]] = {}
         self._clients: dict[Endpoint, Any] = {}
         # The offline model computes instead of waiting: on the loop it would delay the HTTP
         # calls, and on several threads the reactor would get too small a share of the lock.
         self._offline = ThreadPoolExecutor(1, "evennia-ai-offline")
-
-    async def reached(self, where: Endpoint) -> Endpoint:
-        """Where a model is served: a local model's process, started if need be, else as given."""
-        if not where.is_local:
-            return where
-        if self._local_models is None:
-            raise LocalModelError("this game has no local models.")
-        if where.model not in self._reaching:
-            work = asyncio.to_thread(self._local_models.reach, where.model)
-            task = self._reaching[where.model] = asyncio.create_task(work)
-            task.add_done_callback(lambda _: self._reaching.pop(where.model))
-        # A request that waits no longer leaves the start to those that do.
-        found = await asyncio.shield(self._reaching[where.model])
-        return Endpoint(f"openai/{found.model}", "openai", found.address, found.key)
 
     async def call(
         self, where: Endpoint, request: ModelRequest, profile: Profile = UNKNOWN
@@ -263,9 +234,7 @@ class Caller:
         Raises `ModelError` for an unreadable response, and whatever LiteLLM raises; see
         `failure_of`.
         """
-        free = where.is_offline or where.is_local
         request = reshaped(request, profile)
-        where = await self.reached(where)
         options: dict[str, Any] = {
             "model": where.model,
             "api_base": where.api_base,
@@ -303,7 +272,7 @@ class Caller:
             else:
                 response = await self.litellm.acompletion(**options)
         reply = self._read(response, where, request)
-        return replace(reply, cost=0.0, cached_cost=0.0) if free else reply
+        return replace(reply, cost=0.0, cached_cost=0.0) if where.is_offline else reply
 
     def _client(self, where: Endpoint) -> Any:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
@@ -454,7 +423,7 @@ def window_of(litellm: ModuleType, model: str) -> int | None:
 
 def price_of(litellm: ModuleType, where: Endpoint) -> tuple[float, float] | None:
     """US dollars for a token of a model's prompt and of its reply; None if it is not listed."""
-    if where.is_offline or where.is_local:
+    if where.is_offline:
         return 0.0, 0.0
     known = _listed(litellm, where.model)
     prices = known.get("input_cost_per_token"), known.get("output_cost_per_token", 0.0)

@@ -17,7 +17,6 @@ from twisted.logger import Logger
 from evennia_ai.background import Worker
 from evennia_ai.errors import StoreError
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.local_models.supervisor import LocalModels
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.search import RecallJobs
@@ -53,8 +52,6 @@ class MindSettings:
     model: str  # the game's model
     # The package's settings that are set, by their names without ``EVENNIA_AI_``. They hold keys.
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    game_dir: str = ""  # the game's folder, where its local models lie
-    log_dir: str = ""  # where their log is written
 
 
 @dataclass(frozen=True)
@@ -244,12 +241,11 @@ def memory_backend(path: str, directory: Path, setting: Callable[..., Any]) -> M
 
 def make_mind(settings: MindSettings) -> Mind:
     """The mind of a game, on threads of this process."""
-    directory, game_dir, setting = Path(settings.data_dir), settings.game_dir, settings.values.get
+    directory, setting = Path(settings.data_dir), settings.values.get
     client = ModelClient(
         api_base=setting("LLM_API_BASE"),
         api_key=setting("LLM_API_KEY"),
         home_model=settings.model,
-        local_models=LocalModels(Path(game_dir), Path(settings.log_dir)) if game_dir else None,
         profiles=directory / "profiles.json",
     )
     return Mind(

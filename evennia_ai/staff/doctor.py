@@ -356,7 +356,6 @@ _REMEDIES = {
     "connection": f"Start the model's server, or correct `{checks.API_BASE}`.",
     "timeout": f"Check whether the server at `{checks.API_BASE}` is overloaded.",
     "not_found": f"Correct `{checks.MODEL}`: LiteLLM's name, as openai/gpt-4o.",
-    "local_model": "Type `evennia-ai model list`; `server/logs/model.log` says why one ended.",
     "rate_limit": "Wait, or ask the provider for a higher limit.",
 }
 

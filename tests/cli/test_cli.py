@@ -110,7 +110,7 @@ class TestNew(InFolder):
         """Both lines for each model; where nobody answers, what was looked for."""
         game = str(self.base / "tavern")
         with serving(OLLAMA, {"/v1/models": {"data": []}}, LM_STUDIO) as servers:
-            code, shown, _ = run("new", game, "--no-start", "--model", "auto")
+            code, shown, _ = run("new", game, "--no-start", "--model")
         self.assertEqual(code, 0)
         self.assertIn(f"{game}/server/conf/secret_settings.py", shown)
         self.assertIn("no model yet", shown)
@@ -121,7 +121,7 @@ class TestNew(InFolder):
             lines = f"EVENNIA_AI_LLM_MODEL = '{model}'\n  EVENNIA_AI_LLM_API_BASE = '{address}'\n"
             self.assertIn(lines, shown)
         with serving({}):
-            shown = run("new", game, "--no-start", "--reuse", "--model", "auto")[1]
+            shown = run("new", game, "--no-start", "--reuse", "--model")[1]
         self.assertIn("No model server answers on this machine. Looked for: Ollama (port", shown)
         self.assertNotIn("EVENNIA_AI_LLM", shown)
 

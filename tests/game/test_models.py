@@ -1,16 +1,12 @@
 """Where prompts go: addresses come from the game's settings alone."""
 
-import tempfile
-
 from django.test import override_settings
 
 from evennia_ai import services
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.local_models.files import models_folder
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from tests.command_line import WholePagesTest
-from tests.gguf_files import write_model
 from tests.loopback import LoopbackServer
 from tests.waiting import wait_for
 
@@ -48,7 +44,7 @@ class TestAttack(WholePagesTest):
     def test_set_behind_our_back(self):
         """Written into the Attributes by `set/script`, no name reaches the server."""
         padded = self.evil + "x" * 9000  # a text that is too long is cut, a name is not
-        urls = (self.evil, padded, f"local/{self.server.url}", f"offline/{self.server.url}")
+        urls = (self.evil, padded, f"offline/{self.server.url}")
         for name in urls:
             for option in OPTIONS:
                 self.typed(f"set/script Aria/{option} = {name}")
@@ -72,16 +68,10 @@ class TestAttack(WholePagesTest):
                     self.assertFalse(self.script.attributes.has(option))
 
     def test_only_models_of_the_list(self):
-        """By default the game's own, the offline and local models; else those of the setting."""
-        game = self.enterContext(tempfile.TemporaryDirectory())
-        path = write_model(models_folder(game) / "mine.gguf")
-        self.enterContext(override_settings(GAME_DIR=game))
-        own, elsewhere = "local/mine.gguf", f"local/{path}"
+        """By default the game's own and the offline model; else those of the setting."""
         cases = (
-            (None, ("offline/extractive", own), ("openai/gpt-4o", "scripted/x", "local/x.gguf")),
-            (["local/*"], (own,), (elsewhere, "local/../mine.gguf")),
-            ([elsewhere], (elsewhere,), (own,)),
-            (["openai/*"], ("openai/gpt-4o", "offline/extractive"), ("local/smollm2", "gpt-4o")),
+            (None, ("offline/extractive",), ("openai/gpt-4o", "scripted/x", "openai//srv/x.gguf")),
+            (["openai/*"], ("openai/gpt-4o", "offline/extractive"), ("ollama/llama3", "gpt-4o")),
             ("openai/gpt-4o", ("offline/extractive", "openai/gpt-4o"), ("openai/gpt-4",)),
         )
         for allowed, good, bad in cases:
@@ -90,7 +80,7 @@ class TestAttack(WholePagesTest):
                     self.assertTold(f"aiconfig Aria llm_model = {name}", f"llm_model is now {name}")
                 for name in bad:
                     shown = self.typed(f"aiconfig Aria llm_model = {name}")
-                    self.assertRegex(shown, "not among the models|holds a path")
+                    self.assertRegex(shown, "not among the models")
         self.typed("aiconfig Aria llm_model = default")
         self.configure(llm_model="openai/gpt-4o")
         with override_settings(EVENNIA_AI_MODELS=None):

@@ -5,7 +5,7 @@
 import unittest
 from email.utils import formatdate
 
-from evennia_ai.errors import LocalModelError, ModelError
+from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.failures import (
     failure_of,
     retry_after_s,
@@ -275,7 +275,6 @@ class TestFailures(unittest.TestCase):
         first.__cause__, second.__cause__ = second, first
         for error, kind in (
             (ModelError("no", kind="refused"), "refused"),
-            (LocalModelError("no"), "local_model"),
             (ValueError("no"), "bad_response"),
             (TimeoutError(), "timeout"),
             (first, "connection"),

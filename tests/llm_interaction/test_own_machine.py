@@ -13,7 +13,6 @@ class TestRunsHere(unittest.TestCase):
         ollama = {"OLLAMA_API_BASE": "http://10.0.0.5:11434"}
         for model, home, base, environ, here in (
             ("offline/extractive", "openai/gpt-4o", None, {}, True),
-            ("local/smollm2", "openai/gpt-4o", "https://api.example.com", {}, True),
             ("openai/gpt-4o", "openai/gpt-4o", None, {}, False),
             ("gpt-4o", "gpt-4o", None, {}, False),
             ("openai/qwen", "openai/qwen", HERE, {}, True),

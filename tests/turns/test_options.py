@@ -36,7 +36,7 @@ anything = st.recursive(
     max_leaves=5,
 )
 names = st.sampled_from(sorted(OPTIONS))
-ALLOWED = Allowed(["openai/a", "local/*"], {"say"}, {"perm", "id"}, SAMPLING)
+ALLOWED = Allowed(["openai/a", "own/*"], {"say"}, {"perm", "id"}, SAMPLING)
 clock = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
 
 
@@ -275,15 +275,15 @@ class TestConfigured(unittest.TestCase):
 
     def test_models(self):
         """Only models of the list are used, by name or pattern, and never an address."""
-        for name in ("openai/a", "local/any", "local/hf:a/b:Q4"):
+        for name in ("openai/a", "own/any", "own/a/b:Q4"):
             self.assertEqual(self.named(llm_model=name, llm_fallback_models=[name]), [])
-        for name in ("openai/b", "OPENAI/a", "xlocal/a", "", "a" * 600, "local/http://h/x"):
+        for name in ("openai/b", "OPENAI/a", "xown/a", "", "a" * 600, "own/http://h/x"):
             for option in ("llm_model", "compact_model"):
                 with self.subTest(name=name[:20], option=option):
                     config, problems = read({option: name}, ALLOWED)
                     self.assertIsNone(getattr(config, option))
                     self.assertEqual(len(problems), 1 if name else 0)
-        config, [problem] = read({"llm_fallback_models": "local/a, openai/b"}, ALLOWED)
+        config, [problem] = read({"llm_fallback_models": "own/a, openai/b"}, ALLOWED)
         self.assertEqual(config.llm_fallback_models, ())
         self.assertIn("`openai/b` is not among the models of the setting", problem.says)
         for known in (ALLOWED, Allowed(), Allowed(["*"]), Allowed(["x/http://h"])):
