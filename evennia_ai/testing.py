@@ -131,9 +131,6 @@ class ScriptedModel:
         window = Window(self._window, "the script") if self._window else None
         return ModelFacts(window, self.calls_tools, price=self.price, own=self.own)
 
-    def forget(self, model: str) -> "Deferred[None]":
-        return succeed(None)
-
 
 def _fired(answer: Answer, request: ModelRequest) -> "Deferred[ModelReply]":
     if isinstance(answer, Exception):

@@ -14,7 +14,6 @@ from evennia_ai.commands.card import CmdAICard
 from evennia_ai.commands.compaction import CmdCompact
 from evennia_ai.commands.configuration import CmdAIConfig
 from evennia_ai.commands.history import CmdAIHistory
-from evennia_ai.commands.journal import CmdAIJournal
 from evennia_ai.commands.ledger import CmdAIRemember
 from evennia_ai.commands.lore import CmdAILore
 from evennia_ai.commands.memory import CmdAIMemory
@@ -32,7 +31,6 @@ COMMANDS = (
     CmdAIHistory,
     CmdCompact,
     CmdAIMemory,
-    CmdAIJournal,
     CmdAIRemember,
     CmdAIBond,
     CmdAIForget,

@@ -4,7 +4,6 @@ import re
 import time
 from typing import Any
 
-from evennia_ai import conf, services
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
@@ -16,34 +15,14 @@ from evennia_ai.game.seeing import name_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
-from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
-from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.staff import doctor
 from evennia_ai.staff.export import export_and_delete
-from evennia_ai.staff.probe import asked, try_out
-from evennia_ai.staff.show import (
-    ago,
-    as_records,
-    cached_part,
-    escaped,
-    log_fields,
-    log_line,
-    price,
-    price_of,
-)
-from evennia_ai.staff.status import (
-    facts_or_trouble,
-    game_usage,
-    model_lines,
-    overview,
-    usage_facts,
-)
+from evennia_ai.staff.show import ago, as_records, escaped
+from evennia_ai.staff.status import facts_or_trouble, overview
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
 # A player's reports: how often, how many of the last lines, and characters of each.
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
-# Lines of the log that are shown, and bytes among which they are looked for.
-LOG_LINES, LOG_BYTES = 20, 65_536
 # Said before a wait for work that holds the turn lock for itself.
 _WAITS = (
     "Waiting until {} has finished what it does now: an export, forgetting, a compaction, a "
@@ -73,13 +52,9 @@ class CmdAI(AssistantCommand):
       ai/cue <assistant> = <what happens>
       ai/approve <assistant> [= <number>]
       ai/refuse <assistant> [= <number>]
-      ai/usage
-      ai/test <assistant> [= <text>]
-      ai/model[/reset] <assistant>
       ai/why[/full] <assistant> [= <words of a line>]
       ai/delete <assistant> [= yes]
       ai/doctor
-      ai/log [<assistant>]
       ai/follow
 
     Switches:
@@ -102,14 +77,6 @@ class CmdAI(AssistantCommand):
                again, and who asked must still be here. Without a number, list
                what waits; calls made in private talk are for admins alone
       refuse - do not let it; it learns so, as it learns what was done
-      usage  - what model calls cost today and this month (UTC), of each
-               assistant and of the game, with the spend limits
-      test   - try its model out in four short calls: speed, persona, tools,
-               thinking, languages and window, with one line of advice; or ask
-               it something. It remembers nothing of this
-      model  - what is known of its model: the window, how it is told of tools,
-               and what it cannot do, which was learned from its refusals and
-               is kept; with /reset this is forgotten and learned anew
       why    - why it gave its newest reply, or the newest with these words: what
                the prompt held, what memory gave, what was left out, the model,
                the tools, the cost; with /full the whole prompt, of the newest
@@ -118,13 +85,12 @@ class CmdAI(AssistantCommand):
       delete - export everything to a file, then delete it; to confirm it, type
                the command again with '= yes' within a minute
       doctor - check the installation for problems
-      log    - the last lines of the audit log
       follow - get a message about each of its compactions, or stop getting
                them; ends when you are no longer an admin. Problems that need
                somebody to act are reported to all admins who are online
 
     Without a switch it lists all assistants. 'ignore' and 'report' are for
-    everybody, the switches from test on for admins, the others for builders.
+    everybody, the switches from why on for admins, the others for builders.
 
     To talk with an assistant, say its name, or whisper or page to it.
 
@@ -134,9 +100,9 @@ class CmdAI(AssistantCommand):
 
     key = "ai"
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
-    admin_switches = ("delete", "doctor", "follow", "log", "model", "test", "why")
+    admin_switches = ("delete", "doctor", "follow", "why")
     player_switches = ("ignore", "report")
-    is_extended = False  # whether it is `why/full` or `model/reset`
+    is_full = False  # whether it is `why/full`
 
     def get_help(self, caller: Any, cmdset: Any) -> str:
         """The help for the caller: players read of their own two switches alone."""
@@ -144,9 +110,8 @@ class CmdAI(AssistantCommand):
         return text if self.access(caller, "build") else _FOR_STAFF.sub("", text)
 
     def _switch(self) -> str:
-        switches = [each.lower() for each in self.switches]
-        if switches in (["why", "full"], ["model", "reset"]):
-            self.switches, self.is_extended = switches[:1], True
+        if [each.lower() for each in self.switches] == ["why", "full"]:
+            self.switches, self.is_full = ["why"], True
         found = super()._switch()
         if found not in self.player_switches and not self.access(self.caller, "build"):
             raise Refusal("Players may type: ai/ignore, ai/report. See: help ai")
@@ -192,8 +157,8 @@ class CmdAI(AssistantCommand):
             speakers=[m.speaker_id for m in said],
         )
         script.alert(
-            f"{name} reports {script.obj.key}. Their words and the last lines: "
-            f"ai/log {script.obj.key}"
+            f"{name} reports {script.obj.key}. Their words and the last lines are on the page "
+            "/ai/log/ and in server/logs/ai.log"
         )
         self.tell(f"Staff are told, with the last lines of {script.obj.key} you could hear.")
 
@@ -290,54 +255,9 @@ class CmdAI(AssistantCommand):
 
     do_refuse = do_approve
 
-    def do_usage(self) -> None:
-        heads = ("Who", "When", "Calls", "Tokens", "Of these cached", "Cost", "Limits")
-        scripts, rows = all_assistants(), list[tuple[object, ...]]()
-        if not scripts:
-            return self.tell("There are no assistants yet.")
-        found = [facts_or_trouble(usage_facts, script) for script in scripts]
-        for facts in [*found, game_usage(scripts[0].spend)]:
-            if "broken" in facts:
-                rows.append((facts["name"], *("?" * 5), "see aistatus"))
-                continue
-            caps = ", ".join(facts["caps"]) or "none"
-            rows.append((facts["name"], "today", *_figures(facts["day"]), caps))
-            rows.append(("", "month", *_figures(facts["month"]), ""))
-        models = ", ".join(f"{f['name']} {f['model']}" for f in found if "model" in f)
-        note = "Days and months are UTC. Calls to the offline model and failed calls count nothing."
-        self.page(f"{self.table(heads, rows)}\nModels: {escaped(models)}\n{note}")
-
-    def do_test(self) -> Steps[None]:
-        script, text = self.assistant(), str(self.rhs or "").strip()
-        if cap := script.spend.reached(stable_id(self.caller)):
-            raise Refusal(f"No call is made: {cap} is reached.")
-        if not text and script.model_name == OFFLINE_MODEL:
-            raise Refusal(
-                f"{script.obj.key} runs on the offline model: rules, no language model. There is "
-                "nothing to try out. To choose a model: docs/providers.md."
-            )
-        self.tell(f"Asking {script.model_name}...")
-        asker = stable_id(self.caller)
-        if not text:
-            return self.page("\n".join((yield try_out(script, asker))))
-        system = system_prompt(CONTEXTS[CONTEXT_AWAKE], script.obj.key, script.config.persona)
-        reply: ModelReply = yield asked(script, asker, (text,), system=system)
-        cached = cached_part(reply.cached_tokens, reply.cached_cost)
-        tokens = f"{reply.prompt_tokens} tokens in{cached}, {reply.completion_tokens} out"
-        figures = f"(model {reply.model}, {tokens}, {price(reply.cost)}, {reply.seconds:.1f} s)"
-        self.tell(f"{reply.content.strip() or '(no text)'}\n{figures}")
-
-    def do_model(self) -> Steps[None]:
-        script = self.assistant()
-        if not self.is_extended:
-            return self.tell("\n".join(model_lines(script)))
-        model = script.model_name
-        yield script.mind.model.forget(model)
-        self.tell(f"What was learned of {model} is forgotten.")
-
     def do_why(self) -> Steps[None]:
         script, words = self.assistant(), str(self.rhs or "").strip()
-        lines = yield why(script, words, self.seen(script), self.is_extended)
+        lines = yield why(script, words, self.seen(script), self.is_full)
         self.page("\n".join(lines))
 
     def do_delete(self) -> Steps[None]:
@@ -373,16 +293,3 @@ class CmdAI(AssistantCommand):
         on = script.state.follow(self.caller.account.pk)
         how = "now" if on else "no longer"
         self.tell(f"You {how} get messages about compactions of {script.obj.key}.")
-
-    def do_log(self) -> Steps[None]:
-        name = self.assistant().key if self.args else None
-        rows = yield services.on_disk(log_fields, conf.log_path(), LOG_BYTES)
-        lines = [log_line(row) for row in rows if name in (None, row.get("assistant"))]
-        self.page(as_records(lines[-LOG_LINES:]) or "The audit log has no lines for this yet.")
-
-
-def _figures(spent: dict[str, Any]) -> tuple[str, ...]:
-    """Calls, tokens, cached tokens with their price, and cost."""
-    cached = f"{spent['cached']:,} ({price(spent['cached_cost'])})" if spent["cached"] else "0"
-    cost = price_of(spent["calls"], spent["cost"], spent["unpriced"])
-    return f"{spent['calls']:,}", f"{spent['tokens']:,}", cached, cost

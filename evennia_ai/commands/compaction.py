@@ -1,4 +1,4 @@
-"""`compact`: compact an assistant's history, preview, roll back, verify, switch on and off."""
+"""`compact`: compact an assistant's history, roll back, verify, switch on and off."""
 
 from twisted.internet.defer import inlineCallbacks
 
@@ -6,20 +6,14 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
-from evennia_ai.history.frames import one_line
-from evennia_ai.history.messages import total_tokens
 from evennia_ai.history.verification import verify
-from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import MANUAL, make_plan
-from evennia_ai.sleep.compaction.plan import Plan
+from evennia_ai.sleep.compaction.due import MANUAL
 from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, report_line
 from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
-from evennia_ai.staff.show import audience_mark, counted, moment
+from evennia_ai.staff.show import counted, moment
 from evennia_ai.staff.status import compaction_state
 
-# Characters of a message that the preview shows.
-_EXCERPT = 60
 _REASONS = {
     "compaction disabled": "compaction is off; compact/on switches it on",
     "no history": "it has no history yet",
@@ -33,14 +27,12 @@ class CmdCompact(AssistantCommand):
 
     Usage:
       compact [<assistant>] [= <instructions for the summary>]
-      compact/preview [<assistant>]
       compact/rollback [<assistant>] [= yes]
       compact/verify [<assistant>]
       compact/on [<assistant>]
       compact/off [<assistant>]
 
     Switches:
-      preview  - show what would leave the history; changes nothing
       rollback - undo the latest compaction; says first what that would do
       verify   - prove that no message was lost, or name what is wrong
       on       - allow compaction, by command and automatically
@@ -77,27 +69,6 @@ class CmdCompact(AssistantCommand):
         reported = isinstance(outcome, Done) and self.follows(script)
         if text := ("" if reported else outcome_line(name, outcome)) + more:
             self.tell(text.strip())
-
-    def do_preview(self) -> None:
-        """What a compaction would do now; words that the viewer may not see are only counted."""
-        script = self.assistant()
-        plan, seen = make_plan(script), self.seen(script)
-        lines = [f"{script.obj.key} uses {script.usage():.1%} of its context."]
-        if not script.config.compact_enabled:
-            lines.append("Compaction is off; compact/on switches it on.")
-        if plan.empty:
-            lines.append("Nothing would leave: all is new, or too short for a summary.")
-            return self.tell_records(lines)
-        first, last = (moment(each.created_at) for each in (plan.leaving[0], plan.leaving[-1]))
-        leaving, summaries = len(plan.leaving), len(plan.summarised)
-        lines.append(
-            f"{counted(leaving, 'message')} would leave, from {first} to {last} (UTC), into "
-            f"{counted(summaries, 'summary')}:"
-        )
-        lines += [_part_line(plan, each, seen) for each in plan.scopes]
-        now, stays = script.history.tokens(), total_tokens(plan.staying)
-        lines.append(f"Tokens of the history: {now:,} now; {stays:,} of what stays.")
-        self.tell_records(lines)
 
     def do_rollback(self) -> Steps[None]:
         script = self.assistant()
@@ -179,16 +150,3 @@ def outcome_line(name: str, outcome: Outcome) -> str:
         why = f"summary generation failed ({outcome.detail})"
         return f"{name} did not compact: {why}. Nothing was changed."
     return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}."
-
-
-def _part_line(plan: Plan, owner: str, seen: Seen) -> str:
-    """One audience's part of what would leave, with its first and last words."""
-    part = plan.part(owner)
-    size = f"{counted(len(part), 'message')}, {total_tokens(part):,} tokens"
-    if not seen.shows(owner):
-        return f"  [not for you] {size}"
-    few = " (only archived)" if owner in plan.unsummarised else ""
-    texts = [one_line(message.content) for message in part if message.content] or [""]
-    ends = dict.fromkeys(text[:_EXCERPT] for text in (texts[0], texts[-1]))
-    shown = " ... ".join(f'"{text}"' for text in ends)
-    return f"  {audience_mark(owner) or '[public] '}{size}{few}: {shown}"

@@ -58,7 +58,7 @@ class CmdAIHistory(AssistantCommand):
     /full shows. Whispers and pages are marked with
     [private: who]. Without a name it means the only assistant here.
 
-    See also: aistatus, compact, aimemory, aijournal
+    See also: aistatus, compact, aimemory
     """
 
     key = "aihistory"

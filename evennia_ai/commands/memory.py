@@ -59,7 +59,7 @@ class CmdAIMemory(AssistantCommand):
     kinds, times and speakers; without one, how much it remembers, and so does
     '@memory-status'. Without a name it means the only assistant here.
 
-    See also: aijournal, airemember, aihistory/search
+    See also: airemember, aihistory/search
     """
 
     key = "aimemory"

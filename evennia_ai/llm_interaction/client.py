@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from evennia_ai.background import AsyncioThread
@@ -190,12 +190,6 @@ class ModelClient:
         profile = self.models.of(where.model).profile
         speech = SPEAKS_AND_CALLS if calls else ONLY_SPEAKS
         self.models.keep(where.model, replace(profile, speech=speech))
-
-    def forget(self, model: str) -> Deferred[None]:
-        """Forget what was learned of a model, its window, too."""
-        if self._caller is not None:
-            self.models.forget(self._endpoint(model, model).model)
-        return succeed(None)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = _thread.submit(work)

@@ -166,11 +166,6 @@ class Models:
             model.profile, model.is_stubborn = profile, False
             self._write()
 
-    def forget(self, name: str) -> None:
-        """Begin anew with a model."""
-        self._models.pop(name, None)
-        self._write()
-
     def _write(self) -> None:
         if self._path is None:
             return

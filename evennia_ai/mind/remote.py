@@ -99,10 +99,6 @@ class RemoteModel(_Part):
             self.learn(model).addErrback(lambda _: None)  # asked again
         return facts
 
-    def forget(self, model: str) -> "Deferred[None]":
-        self._facts.pop(model, None)
-        return self._link.ask("model.forget", model)
-
     def cancel_all(self) -> int:
         return self._link.cancel_paid()
 

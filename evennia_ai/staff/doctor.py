@@ -34,8 +34,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.processes import is_running
 from evennia_ai.staff.show import counted
-from evennia_ai.staff.status import status_lines
-from evennia_ai.turns.spend_book import caps_of, read_limits
+from evennia_ai.staff.status import game_usage, status_lines
 from evennia_ai.turns.tools.execution import waiting_calls
 
 # Attributes that are examined before everything else on the reactor has its turn.
@@ -284,15 +283,17 @@ def check_mind(in_game: bool) -> Check:
 
 
 def check_spend(in_game: bool) -> Check:
-    """What model calls may cost in a day or month."""
+    """What model calls may cost in a day or month, and what they did."""
     value, here = conf.setting("SPEND_CAPS"), conf.runs_here(conf.model_name())
-    caps = caps_of("the game", read_limits(value)[0].get("game", {}))
-    shown = ", ".join(f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps)
+    spent = game_usage(shared_spend(), time.time())
+    shown = ", ".join(spent["caps"])
+    used = f"spent today {spent['today']}, this month {spent['this_month']}"
     if value is None:
         counts = "; the model runs on this machine and does not count" if here else ""
-        return _fine(f"{shown} by default{counts}. `EVENNIA_AI_SPEND_CAPS` sets other limits")
+        default = f"{shown} by default{counts}. `EVENNIA_AI_SPEND_CAPS` sets other limits"
+        return _fine(f"{default}; {used}")
     if shown or here:
-        return _fine(f"the game's limits: {shown or 'none'}")
+        return _fine(f"the game's limits: {shown or 'none'}; {used}")
     return _remark("the game has no spend limit", "Set `EVENNIA_AI_SPEND_CAPS`: docs/spend.md.")
 
 

@@ -13,8 +13,8 @@ from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep.compaction.due import no_room
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.show import ago, counted, moment, price_of
-from evennia_ai.turns.spend import GAME, SpendHandler
-from evennia_ai.turns.spend_book import Cap, SpendRow
+from evennia_ai.turns.spend import GAME, SharedSpend
+from evennia_ai.turns.spend_book import Cap, SpendRow, caps_of
 from evennia_ai.turns.tools.execution import waiting_calls
 
 if TYPE_CHECKING:
@@ -44,21 +44,11 @@ def status_or_trouble(script: "AssistantScript") -> list[str]:
     ]
 
 
-def model_lines(script: "AssistantScript") -> list[str]:
-    """What is known of an assistant's model, in words."""
-    name = script.model_name
-    facts = script.mind.model.facts(name)
-    return [
-        f"{script.obj.key}'s model: {name}",
-        f"Window: {facts.window or 'unknown'}",
-        f"Speaks by: {script.limits().speech}",
-        "Learned: " + ("; ".join(facts.profile) or "nothing that it cannot do"),
-    ]
-
-
 def status_lines(script: "AssistantScript") -> list[str]:
     """The state of an assistant, a line for each fact; call it on the reactor thread."""
-    runtime, state, body, spent = script.runtime, script.state, script.obj, script.spend.today()
+    runtime, state, body = script.runtime, script.state, script.obj
+    name, spent = script.model_name, usage_facts(script)
+    learned = script.mind.model.facts(name).profile
     last = script.history.last_compaction()
     switched = "yes" if script.db.enabled is not False else "no (ai/start switches it on)"
     if body.has_account:
@@ -74,15 +64,17 @@ def status_lines(script: "AssistantScript") -> list[str]:
         f"{body.key} ({room_name(script.obj)})",
         f"Mode: {state.mode}" + (f", {state.phase}" if state.phase else ""),
         f"Enabled: {switched}",
-        f"Model: {script.model_name}",
+        f"Model: {name}",
         f"Speaks by: {script.limits().speech}",
+        *([f"Learned of the model: {'; '.join(learned)}"] if learned else []),
         f"Mind: {script.mind.status()}",
         f"Thinking now: {'yes' if runtime.lock.running is not None else 'no'}",
         *_context_lines(script),
         *stored_lines(script),
         f"Waiting: {counted(len(runtime.queue), 'line')} heard and not yet thought about",
         *([waiting] if calls else []),
-        f"Spent today: {spent_line(spent)}",
+        f"Spent (UTC): today {spent['today']}; this month {spent['this_month']}; "
+        f"limits: {', '.join(spent['caps']) or 'none'}",
         "Last compaction: "
         + (f"{moment(last.at)} {report_line(body.key, bare)}" if last else "never"),
         *_sleep_lines(state.last_sleep),
@@ -263,9 +255,10 @@ def usage_facts(script: "AssistantScript") -> dict[str, Any]:
     return {**who, **_spent(spend.row(), spend.caps())}
 
 
-def game_usage(spend: SpendHandler) -> dict[str, Any]:
-    """The same for the whole game; `spend` is that of any assistant in it."""
-    return {"name": spend.name_of(GAME), **_spent(spend.row(GAME), spend.caps(GAME))}
+def game_usage(shared: SharedSpend, now: float) -> dict[str, Any]:
+    """The same for the whole game."""
+    caps = caps_of("the game", shared.limits(GAME), shared.is_default)
+    return {"name": "the game", **_spent(shared.row(GAME).at(now), caps)}
 
 
 def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ GAME, OWN = "game", "assistant "
 RATE_S = 60.0
 # Calls that count towards no limit of the assistant's own: answers, those of a compaction, which
 # are bounded by what leaves, and those that staff ask for.
-NOT_OWN = (CONTEXT_AWAKE, "tick", "summary", CONTEXT_PRE_COMPACTION, "test")
+NOT_OWN = (CONTEXT_AWAKE, "tick", "summary", CONTEXT_PRE_COMPACTION)
 # Bytes of a text in a token, fewest, where a text is embedded.
 _EMBEDDED_BYTES = 3
 

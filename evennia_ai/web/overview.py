@@ -1,5 +1,6 @@
 """Pages about all assistants: the list, spend, the log, the doctor."""
 
+import time
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
@@ -7,6 +8,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps, pause
+from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.staff import doctor
 from evennia_ai.staff.show import PURPOSES, log_fields, log_line, price_of
@@ -38,8 +40,8 @@ def assistants(visit: Visit) -> Steps[dict[str, Any]]:
         rows.append(facts_or_trouble(_row, script) | {"pk": script.pk})
         if len(rows) % ROWS_AT_ONCE == 0:
             yield pause()
-    spend = scripts and scripts[0].survived("spend", lambda: game_usage(scripts[0].spend), None)
-    return {"assistants": rows, "game": spend or None, "model": conf.model_name()}
+    spend = game_usage(shared_spend(), time.time())
+    return {"assistants": rows, "game": spend, "model": conf.model_name()}
 
 
 def _row(script: AssistantScript) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def spend(visit: Visit) -> Steps[dict[str, Any]]:
         caps.append(usage_facts(script))
         if len(caps) % ROWS_AT_ONCE == 0:
             yield pause()
-    caps += [game_usage(scripts[0].spend)] if scripts else []
+    caps.append(game_usage(shared_spend(), time.time()))
     titles = {by: "player" if by == "account" else by for by in SPEND_BY}
     return {
         "days": days,

@@ -1,10 +1,12 @@
-"""`aibudget`: what the prompts hold, request by request, and what takes the most."""
+"""What the prompts hold, request by request, and what takes the most."""
 
 import re
 
-from evennia_ai.history.audience import private
+from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
+from evennia_ai.staff.show import request_text
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
@@ -43,29 +45,31 @@ class TestBudget(WholePagesTest):
         self.assertEqual(self.script.budgets.events(), ())
 
     def test_every_request(self):
-        """Turns, extractions and summaries are listed with purpose, figures and trigger."""
+        """Turns, extractions and summaries are logged with purpose, figures and trigger."""
         self.fill(60)
         self.turn()
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
         self.script.fall_asleep()
         self.tick()
-        shown = self.assertTold(
-            "aibudget/log Aria",
+        shown = "\n".join(map(request_text, self.script.seen(STAFF).requests()))
+        for part in (
             " turn: System: ",
             " extraction of a compaction (sleep): System: ",
             " summary of a compaction (sleep): System: ",
             "in 900, out 0 tokens, $0.0125",
             "% full",
-        )
-        self.assertLess(shown.index(" summary of"), shown.index(" turn: "))
+        ):
+            self.assertIn(part, shown)
+        self.assertLess(shown.index(" turn: "), shown.index(" summary of"))
         self.assertNotIn("line", shown)
 
     def test_private(self):
         """Admins see which request was for whom; builders see those of public turns alone."""
         self.turn(audience=private([self.aria.stable_id]))
-        self.assertTold("aibudget/log Aria", "[private: Aria] turn")
+        [event] = self.script.seen(STAFF).requests()
+        self.assertIn("[private: Aria] turn", request_text(event))
+        self.assertEqual(list(self.script.seen(PUBLIC).requests()), [])
         self.be("Builder")
-        self.assertTold("aibudget/log Aria", "Aria has asked no model yet.")
         self.assertTold("aibudget Aria", "No turn was logged yet")
 
     def test_contributors(self):
@@ -78,8 +82,12 @@ class TestBudget(WholePagesTest):
         self.typed("airemember Aria = I like jazz")
         self.turn()
         note = self.script.ledger.entries()[0].id
-        parts = ("region System", "region Tools", big.id, note, "persona", "tool")
-        self.assertTold("aibudget/contributors Aria", *parts, "aimemory/reject")
-        self.be("Builder")
-        shown = self.assertTold("aibudget/contributors Aria", "region System")
-        self.assertNotIn(big.id, shown)
+        pieces = contributors(self.script, STAFF)
+        for part in ("region System", "region Tools", "persona", "tool"):
+            self.assertIn(part, [piece.what for piece in pieces])
+        advice = {piece.id: piece.advice for piece in pieces}
+        self.assertIn(big.id, advice)
+        self.assertIn("aimemory/reject", advice[note])
+        theirs = contributors(self.script, PUBLIC)
+        self.assertIn("region System", [piece.what for piece in theirs])
+        self.assertNotIn(big.id, [piece.id for piece in theirs])

@@ -1,4 +1,4 @@
-"""`aihistory`, `compact`, `aimemory`, `aijournal`: reading and folding what is remembered."""
+"""`aihistory`, `compact`, `aimemory`: reading and folding what is remembered."""
 
 import json
 import re
@@ -257,31 +257,10 @@ class TestCompact(MemoryLineTest):
         pump_until(lambda: "Aria has finished." in self.shown())
         self.assertIn("compacted", self.shown())
 
-    def test_preview(self):
-        """The preview has count, times and tokens, and no model is asked."""
-        self.fill(40)
-        before = self.script.history.messages()
-        shown = self.assertTold("compact/preview Aria", "20 messages would leave, from 20")
-        self.assertRegex(shown, r"[\d,]+ now; [\d,]+ of what stays")
-        self.assertRegex(shown, r"\[public\] 20 messages, [\d,]+ tokens: \"line aa: word")
-        self.assertEqual(self.model.requests, [])
-        self.assertEqual(self.script.history.messages(), before)
-
-    def test_preview_of_private_talk(self):
-        """Where a game opens the command to others, private words are counted, not shown."""
-        self.configure(compact_preserve_window=2)
-        for _ in range(5):
-            self.secret("the key is under the mat")
-        self.heard("a public word")
-        self.fill(7)
-        self.assertTold("compact/preview Aria", "under the mat", "a public word")
+    def test_opened_to_others(self):
+        """Where a game opens the command, compaction stays for admins."""
         self.char1.cmdset.add(OpenCmdSet)
-        self.assertTold("compact/preview Aria", "under the mat", "a public word")
         self.be("Player")
-        shown = self.assertTold(
-            "compact/preview Aria", "a public word", "[not for you] 5 messages,"
-        )
-        self.assertNotIn("under the mat", shown)
         self.assertTold("compact Aria", "`compact` is for admins")
         for switch in ("rollback", "verify", "on", "off"):
             self.assertTold(f"compact/{switch} Aria", f"`compact/{switch}` is for admins")
@@ -395,18 +374,6 @@ class TestMemory(MemoryLineTest):
         self.typed("aimemory/rebuild Aria", until="holds 42 items again, in ")
         self.assertTold("aimemory Aria = bees", "Bob keeps bees", until="best first")
 
-    def test_journal(self):
-        """All pages together are the whole journal, newest first; what is not public is marked."""
-        for number in range(70):
-            self.aria.journal.add(f"Fact {number} ends.", importance=number % 10 + 1)
-        shown = self.assertTold("aijournal Aria", "Fact 69 ends.")
-        while "Exited pager" not in shown:
-            shown += self.typed("next")
-        places = [shown.index(f"Fact {number} ends.") for number in range(70)]
-        self.assertEqual(places, sorted(places, reverse=True))
-        self.aria.journal.add("A |rsecret|n.", audience=private([stable_id(self.char1)]))
-        self.assertTold("aijournal Aria", "[private: Char] A |rsecret|n.")
-
 
 class TestStoredWords(WholePagesTest):
     """What was said and summarised is shown letter by letter; the summariser here forges."""
@@ -448,7 +415,6 @@ class TestStoredWords(WholePagesTest):
         self.assertMarked("aimemory/entities Aria", marks=("    | ", "  hello lantern"))
         self.script.trouble(TWO_LINES)
         self.assertMarked("aistatus Aria")
-        self.assertMarked("ai/log Aria", until="crown")
 
     def test_raw(self):
         """As JSON also what cannot be seen is there, as an escape, and nothing is lost."""

@@ -76,7 +76,7 @@ class BadRowTest(WholePagesTest):
 
     def look_around(self):
         """Every list and page of all assistants, the reload, and Aria's answer."""
-        for line in ("ai", "ai/usage", "aistatus Borg", "aihistory Borg", "compact/preview Borg"):
+        for line in ("ai", "aistatus Borg", "aihistory Borg"):
             shown = self.typed(line)
             self.assertIn("Borg", shown, line)
             self.assertNotIn("failed:", shown, line)
@@ -217,8 +217,8 @@ class TestBrokenClass(BadRowTest):
 
     def test_is_one_bad_row(self):
         """It is named where it stands, and by a command that fails; all else is as before."""
-        self.assertIn("failed: LookupError: no journal", self.typed("aijournal Borg"))
-        self.assertIn("no journal today", self.typed("ai/usage") + self.typed("aistatus Borg"))
+        self.assertIn("failed: LookupError: no journal", self.typed("aimemory/entities Borg"))
+        self.assertIn("no journal today", self.typed("aistatus Borg"))
         self.assertIn("Borg is broken.", self.typed("aistatus Borg"))
         self.assertIn("no journal today", self.go_on()[1])
         self.assertIn("Borg: LookupError: no journal today", self.examined())

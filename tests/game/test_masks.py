@@ -30,16 +30,11 @@ COMMANDS = (
     "aistatus {}",
     "aihistory {}",
     "aihistory/summaries {}",
-    "aijournal {}",
     "aimemory {}",
     "aimemory/entities {}",
     "aimemory/facts {}",
     "ai/why {}",
-    "ai/log {}",
     "aibudget {}",
-    "aibudget/log {}",
-    "aibudget/contributors {}",
-    "compact/preview {}",
     "aihistory/search {} = sailor",
 )
 

@@ -33,10 +33,7 @@ OURS = (
     "aistatus Aria",
     "aiconfig Aria",
     "aibudget Aria",
-    "aibudget/log Aria",
-    "aibudget/contributors Aria",
     "ai/why Aria",
-    "ai/log Aria",
     "aihistory Aria",
     "aihistory/raw Aria",
     "aihistory/summaries Aria",
@@ -44,9 +41,7 @@ OURS = (
     "aimemory Aria = {secret}",
     "aimemory/facts Aria",
     "aimemory/entities Aria",
-    "aijournal Aria",
     "airemember Aria",
-    "compact/preview Aria",
 )
 EVENNIAS = (*READS, "objects", "scripts", "examine Alice")
 EVENNIAS += ("find/loc Aria", "type Aria", "lock Aria")

@@ -152,21 +152,14 @@ class TestWhoLiftsCaps(SpendGameTest):
 class TestShown(SpendGameTest):
     """What staff see of spend."""
 
-    def test_usage(self):
-        """`ai/usage`: assistant and game, today and this month, cached apart, caps."""
+    def test_status_and_doctor(self):
+        """`aistatus` and the doctor: today and this month, with the limits."""
         self.configure(spend_caps={"tokens_day": 5000})
         self.ask()
-        words = ("the game", "today", "month", "1,000", "$0.2500", "600", "$0.0500")
+        spent = ("1 call, 1,000 tokens, $0.2500", "month")
+        self.assertTold("aistatus Aria", *spent, "limits: 5,000 tokens a day")
         with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}}):
-            self.assertTold("ai/usage", *words, "5,000", "$20")
-
-    def test_a_test_is_paid_by_who_asks(self):
-        """`ai/test` counts for the caller's account, and is refused at its cap."""
-        self.assertTold("ai/test Aria = hi", "(600 cached for $0.0500)", "$0.25", until="tokens in")
-        self.assertEqual(self.spent(self.payer).calls, 1)
-        refused = "No call is made: account TestAccount's spend limit"
-        with override_settings(EVENNIA_AI_SPEND_CAPS={"account": {"tokens_day": 1}}):
-            self.assertTold("ai/test Aria = hi", refused)
+            self.assertTold("ai/doctor", *spent, "game's limits: $20", until="model:")
 
     def test_one_way_to_a_model(self):
         """No other module of the package asks a model."""
