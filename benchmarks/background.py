@@ -57,10 +57,10 @@ class Talk:
         self.script, self.body = make("Aria")
         self.number = 0
         type(self.script).reply_cooldown_s, type(self.script).stale_after_s = 0, 600
+        type(self.script).compact_preserve_token_share = 0.1
         self.script.state.configure(
             {
                 "max_context_tokens": CONTEXT_TOKENS,
-                "compact_preserve_token_share": 0.1,
                 "emotes": {"thinking": None},
                 "sleep_after_idle_s": None,
             }

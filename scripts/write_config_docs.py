@@ -34,7 +34,7 @@ Options that hold several values are changed one by one; the other values stay a
 
 ```
 aiconfig Aria emotes.wake = stretches and looks around.
-aiconfig Aria emotes.compact = none
+aiconfig Aria emotes.sleep = none
 aiconfig Aria spend_caps.tokens_day = 200000
 aiconfig Aria llm_extra.temperature = 0.7
 aiconfig Aria tool_levels.give = confirm

@@ -5,7 +5,7 @@ from dataclasses import replace
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.rag_memory.profile import current
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
@@ -65,10 +65,9 @@ class TestPreCompactionExtraction(AssistantTest):
         self.assertEqual(self.extract()["iterations"], 1)
 
     def test_what_the_model_sees(self):
-        """The full history, the three tools, and the rules of this context or the game's own."""
+        """The full history, the three tools, and the rules of this context."""
         self.fill(30)
         self.model.default = call("noop")
-        self.configure(pre_compact_prompt=f"{PRE_COMPACTION_RULES} All of it.")
         self.extract()
         request = self.model.requests[-1]
         shown = str(request.messages)
@@ -78,9 +77,6 @@ class TestPreCompactionExtraction(AssistantTest):
         names = {tool["function"]["name"] for tool in request.tools}
         self.assertEqual(names, {"noop", "add_journal_entry", "update_entity_observation"})
         self.assertEqual(request.purpose, CONTEXT_PRE_COMPACTION)
-        self.configure(pre_compact_prompt="Save the recipes only.")
-        self.extract()
-        self.assertIn("Save the recipes only.", self.model.requests[-1].messages[0]["content"])
 
     def test_ends_without_a_tool_call(self):
         """A plain text ends it and is not spoken."""

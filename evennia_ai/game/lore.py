@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 SCRIPT, CATEGORY = "ai_world", "ai_lore"
 # Most facts that a line finds by meaning alone, and their least score.
 NEAR, LEAST = 3, 0.001
+# Room for lore in a prompt.
+MOST_TOKENS = 300
 _FREE = {"default": True, "no_superuser_bypass": True}
 FRESH_S, HELP_CHARS, ROOM_CHARS, ROOMS = 300.0, 600, 300, 60
 
@@ -180,7 +182,7 @@ def verdicts(body: "DefaultObject", text: str, line: str, audience: str) -> Step
     if before is None or before[0] is not books or before[1] is not own:
         finder = Finder([*own, *lore().facts()], off, lore().overruns)
         before = body.ndb.ai_finder = (books, own, finder)
-    return before[2].find(text, bars, script.config.lore_max_tokens, script.count, near)
+    return before[2].find(text, bars, MOST_TOKENS, script.count, near)
 
 
 def knows(body: "DefaultObject", know: str) -> bool:

@@ -107,6 +107,7 @@ class Assistant:
     thinking_after_s = 2.0
     stale_after_s = 90.0
     summary_max_tokens = 800
+    compact_preserve_token_share = 0.2
 
     @cached_property
     def state(self) -> StateHandler:
@@ -290,7 +291,9 @@ class Assistant:
     def emote(self, occasion: str) -> str | None:
         """What players see of it at an occasion: its own words, else those of its language."""
         emote = self.config.emotes[occasion]
-        return self.own_notice(occasion) if emote == EMOTES[occasion] else emote
+        if emote is None or emote != EMOTES[occasion]:
+            return emote
+        return self.own_notice(occasion)
 
     def own_notice(self, kind: str, **slots: str) -> str:
         """A notice to players in its own language, or that of its text, or the one heard last."""

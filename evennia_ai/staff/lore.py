@@ -21,7 +21,7 @@ from evennia_ai.cards.books import (
 )
 from evennia_ai.cards.cleaning import storable
 from evennia_ai.errors import ConfigError, Refusal
-from evennia_ai.game.lore import knows, lore, own_texts, verdicts
+from evennia_ai.game.lore import MOST_TOKENS, knows, lore, own_texts, verdicts
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import LOCK, Allowed, parsed
@@ -268,6 +268,5 @@ def known_lines(script: AssistantScript) -> list[str]:
     facts += own_texts(script.obj)
     total = sum(script.count(fact.text) for fact in facts)
     lines = [f"{fact_line(fact)} ({script.count(fact.text)} tokens)" for fact in facts]
-    most = script.config.lore_max_tokens
     head = f"{script.obj.key} knows {len(facts)} facts, {total:,} tokens"
-    return [f"{head}; at most {most} in a prompt.", *lines]
+    return [f"{head}; at most {MOST_TOKENS} in a prompt.", *lines]

@@ -42,12 +42,13 @@ from evennia_ai.turns.routine import ROUTINE
 from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.turn_taking import ATTENTION
 
-# What players see of an assistant, by occasion; in other languages as their tables say.
+# What players see of an assistant, by occasion; in other languages as their tables say. Of a
+# compaction they see nothing, unless a builder chooses words for it.
 EMOTES: dict[str, str | None] = {
     name: emote
     for name, emote in tables()[DEFAULT].data["notices"].items()
-    if name not in ("asleep", "errand", "leaving", "listening", "reminder")
-}
+    if name not in ("asleep", "compact", "errand", "leaving", "listening", "reminder")
+} | {"compact": None}
 
 
 def _language(value: object) -> str:
@@ -112,12 +113,10 @@ class AssistantConfig:
         0.8, SHARE, "Context usage at which an awake assistant compacts before anything else."
     )
     compact_preserve_window: int = compaction(
-        20, whole(1, 10_000, "lines"), "Newest lines of talk that a compaction keeps in full."
-    )
-    compact_preserve_token_share: float = compaction(
-        0.2,
-        number(0.0, 0.9, "share of max_context_tokens"),
-        "An automatic compaction keeps at least this much of the newest messages.",
+        20,
+        whole(1, 10_000, "lines"),
+        "Newest lines of talk that a compaction keeps in full; an automatic one keeps a fifth of "
+        "`max_context_tokens` if that is more.",
     )
     compact_model: str | None = compaction(
         None, or_none(MODEL), "Model that writes the summaries. None: the assistant's own model."
@@ -133,9 +132,6 @@ class AssistantConfig:
         or_none(whole(1, 100_000, "lines")),
         "Lines of talk summarised at a time when compacting by count.",
     )
-    compact_notice: bool = compaction(
-        False, FLAG, "Show the emote `compact` to the players present at a compaction."
-    )
     pre_compact_extraction_enabled: bool = compaction(
         True, FLAG, "Save facts to the journal before a compaction."
     )
@@ -143,9 +139,6 @@ class AssistantConfig:
         5,
         whole(1, 50, "model calls"),
         "Most model calls of the pre-compaction extraction while asleep.",
-    )
-    pre_compact_prompt: str | None = compaction(
-        None, or_none(PROSE), "Replaces the built-in prompt of the pre-compaction extraction."
     )
     max_context_tokens: int = context(
         100_000,
@@ -161,9 +154,6 @@ class AssistantConfig:
     )
     memory_inject_tokens: int = context(
         500, whole(0, 100_000, "tokens"), "Largest size of the memories injected into the prompt."
-    )
-    lore_max_tokens: int = context(
-        300, whole(0, 100_000, "tokens"), "Largest size of the lore in the prompt (docs/cards.md)."
     )
     llm_model: str | None = model(
         None, or_none(MODEL), "LiteLLM model name. None: the game's setting."
@@ -231,8 +221,8 @@ class AssistantConfig:
         EMOTES,
         table(or_none(LINE), *EMOTES),
         "Emotes shown when it thinks for long, when no model answers, when it falls asleep, wakes "
-        "or compacts, when a spend limit allows no answer, and to a player who asks for too much "
-        "in a minute. None: no emote.",
+        "or compacts (none by default), when a spend limit allows no answer, and to a player who "
+        "asks for too much in a minute. None: no emote.",
     )
     persona: str = life(
         "A friendly regular of this place, curious about people and honest about what "

@@ -177,7 +177,7 @@ class TestAfterTheCommit(LosslessTest):
     def test_a_room_that_raises(self):
         """The receipt comes all the same, and the failure is told."""
         told = []
-        self.configure(compact_notice=True)
+        self.configure(emotes={"compact": "rests."})
         self.fill(40)
         self.script.tell_staff = lambda text, logged=None: told.append(text)
         self.room1.msg_contents = self.fail

@@ -8,7 +8,7 @@ from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.plan import FEW_LINES, Plan, plan_compaction
 
-MANUAL, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP = TRIGGERS = (
+MANUAL, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP = (
     "manual",
     "emergency",
     "count",
@@ -84,7 +84,7 @@ def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
         return plan_compaction(history, window, room, archive_before=ALL, few_lines=few)
     keep = 0
     if trigger in (SLEEP, BACKGROUND, REQUEST):
-        keep = int(config.compact_preserve_token_share * config.max_context_tokens)
+        keep = int(script.compact_preserve_token_share * config.max_context_tokens)
     window = config.compact_preserve_window
     return plan_compaction(history, window, room, keep, before.isoformat())
 

@@ -178,9 +178,9 @@ class Extractor:
             return Extraction(stopped_by="disabled")
         if sum(map(len, parts.values())) < MIN_MESSAGES:
             return Extraction(stopped_by="too few messages")
-        own = not (config.pre_compact_prompt or config.compact_model)
         is_chat = config.llm_api == "chat" and script.model_name != OFFLINE_MODEL
-        self.summarises = self.summarises and own and is_chat and script.limits().calls_tools
+        may_summarise = is_chat and not config.compact_model and script.limits().calls_tools
+        self.summarises = self.summarises and may_summarise
         if self.most is None:
             is_urgent = self.trigger in (EMERGENCY, BETTER)
             self.most = EMERGENCY_MAX_ITERATIONS if is_urgent else config.pre_compact_max_iterations
@@ -221,8 +221,8 @@ class Extractor:
 
     def _prompt(self, text: str = "", tokens: int = 0) -> Prompt:
         """The prompt of a pass that shows this text of so many tokens."""
-        script, config = self.script, self.script.config
-        rules, more = config.pre_compact_prompt or CONTEXTS[CONTEXT_PRE_COMPACTION].rules, 0
+        script = self.script
+        rules, more = CONTEXTS[CONTEXT_PRE_COMPACTION].rules, 0
         if self.summarises:
             prompt = summary_prompt(script, self.instructions or "")
             rules, more = f"{rules}\n{CLOSE_WITH_SUMMARY}\n{prompt}", script.limits().caps.summary

@@ -67,7 +67,7 @@ def announce(script: Assistant, record: CompactionRecord) -> Done:
     acts: list[Callable[[], None]] = [
         lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
         lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
-        lambda: script.pose("compact") if script.config.compact_notice else None,
+        lambda: script.pose("compact"),
     ]
     for act in acts:
         script.survived("announcing a compaction", act, None)
