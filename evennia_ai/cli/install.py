@@ -186,6 +186,8 @@ def _is_elsewhere(folder: Path, file: Path, mark: str) -> bool:
     """Whether another of the game's modules has what an edit would add."""
     within = folder / "server" / "conf" if mark == APP else folder
     for path in within.rglob("*.py"):
+        if "site-packages" in path.parts:  # of a virtual environment in the game's folder
+            continue
         if path != file and not path.name.startswith("test"):
             text = path.read_text(encoding="utf-8", errors="replace")
             if re.search(rf"^[^#\n]*[\"'.\s(]{re.escape(mark)}[\"'\s(),]", text, re.M):

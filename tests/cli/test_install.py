@@ -106,6 +106,10 @@ class TestInstall(unittest.TestCase):
         self.write("commands/sets.py", "from commands.people import People\n")
         with self.assertRaisesRegex(ConfigError, "sets.py.*AssistantCmdSet"):
             self.run_install(apply=True)
+        package = ".venv/lib/python3.13/site-packages/evennia_ai/commands.py"
+        self.write(package, "class AssistantCmdSet(CmdSet):\n    pass\n")
+        with self.assertRaisesRegex(ConfigError, "sets.py.*AssistantCmdSet"):
+            self.run_install(apply=True)
         self.write("commands/people.py", "x.add(evennia_ai.commands.AssistantCmdSet)\n")
         self.write("server/conf/base.py", 'INSTALLED_APPS = ["evennia_ai"]\n')
         shown = self.run_install(apply=True)
