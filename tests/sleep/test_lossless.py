@@ -190,6 +190,17 @@ class TestAfterTheCommit(LosslessTest):
         self.assertIn("announcing a compaction", self.script.runtime.last_error)
         self.assert_proven()
 
+    def test_players_see_only_what_a_builder_wrote(self):
+        """Players see nothing of a compaction, or the emote that was set for it."""
+        shown = self.lines_of(self.char1)
+        self.fill(40)
+        self.compact()
+        self.assertEqual(shown, [])
+        self.configure(emotes={"compact": "rests."})
+        self.fill(40)
+        self.compact()
+        self.assertEqual(shown, ["Aria rests."])
+
     def dreamt(self):
         """The id of an entry of an extraction that is in semantic memory, and compacted."""
         self.fill(40)
