@@ -8,7 +8,7 @@ until they confirm it with a yes.
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,16 +30,17 @@ CONFIRM_S, SHOWN_CHARS = 120.0, 60
 # A line that confirms holds words of these two lists alone, and one of the first at least.
 YES, BESIDE = each_words("yes"), each_words("beside_yes")
 _SEPARATORS = re.compile(r"[\s.,:;!?¡¿…。、，！؟-]+")
-# Signs that go on with a word, and a hyphen or an apostrophe between a name and more of it.
-_GOES_ON = r"[\p{L}\p{M}\p{N}\p{Pc}\p{Cf}]"
-_BEFORE = rf"(?<!{_GOES_ON}|{_GOES_ON}[-‐‑'’])"
+_TAKEN = "\0"  # stands for a stretch that names something already
+# Signs that go on with a word, and a hyphen or an apostrophe between a name and more of it. What is
+# joined to a stretch that is taken is its ending.
+_GOES_ON = rf"[{_TAKEN}\p{{L}}\p{{M}}\p{{N}}\p{{Pc}}\p{{Cf}}]"
+_BEFORE = rf"(?<!{_GOES_ON}|{_GOES_ON}[-‐‑'’‘`´])"
 _BEHIND = rf"(?!{_GOES_ON}|[-‐‑]{_GOES_ON})"
 # The article that French and Italian join to a thing: `l'anneau`, `d'argent`.
 _ELIDED = rf"(?:(?<=(?<!{_GOES_ON})[dl]['’])|{_BEFORE})"
 # Where somebody else's words may begin.
-_QUOTE = regex.compile(r"[\"“”„‟«»‹›「」『』《》〈〉＂＇｢｣❝❞❛❜]|(?<!\w)['‘‚`]")
+_QUOTE = regex.compile(r"[[\p{Quotation_Mark}《》〈〉❝❞❛❜″‶]--['’‘‚‛]]|<<|(?<!\w)['‘‚‛`]", regex.V1)
 _COLON = regex.compile(r":(?=\s)|：")
-_TAKEN = "\0"  # stands for a stretch that names something already
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,9 @@ def _are_named(
     stretches = [
         owners
         for line in ctx.typed_lines()
-        for owners in named_stretches(line, here.values(), ctx.character.key)
+        for owners in named_stretches(
+            line, here.values(), ctx.character.key, ctx.script.tools.tools
+        )
         if _is_clear([here[each] for each in owners])
     ]
     return _can_share(stretches, [*wanted, *(text.id for text in said)])
@@ -191,7 +194,9 @@ def _can_share(stretches: Sequence[frozenset[str]], wanted: Sequence[str]) -> bo
     )
 
 
-def named_stretches(line: str, here: Iterable[Named], own: str) -> list[frozenset[str]]:
+def named_stretches(
+    line: str, here: Iterable[Named], own: str, orders: Collection[str] = ()
+) -> list[frozenset[str]]:
     """Whom or what each stretch of a line names: ids of those that bear that very name.
 
     Names count in whole, as they are spelled but for capitals, and in scripts without spaces as a
@@ -203,6 +208,7 @@ def named_stretches(line: str, here: Iterable[Named], own: str) -> list[frozense
         line: What somebody typed.
         here: All that a name may mean.
         own: The assistant's name.
+        orders: Names of tools, which are ordinary words.
     """
     table, owners = table_of(line), dict[str, list[Named]]()
     for each in here:
@@ -214,7 +220,7 @@ def named_stretches(line: str, here: Iterable[Named], own: str) -> list[frozense
     for name in sorted(owners, key=len, reverse=True):
         if name not in text:
             continue
-        is_ordinary = is_common(name) or not content_words(name, table)
+        is_ordinary = is_common(name) or name in orders or not content_words(name, table)
         text, times = regex.subn(_bordered(name, owners[name]), _TAKEN * len(name), text)
         if is_bare or not is_ordinary:
             stretches += [frozenset(each.id for each in owners[name])] * times
