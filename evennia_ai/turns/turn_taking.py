@@ -300,8 +300,14 @@ def _calls(marked: str, manners: _Manners) -> list[bool]:
             start = mark.start()
             listed = manners.listed.match(sentence, start)
             position = listed.end() if listed else start + 1
-            is_called = _is_called(sentence[:start], sentence[position:], mark[0] == _ALL, manners)
-            calls += [is_called] * len(regex.findall(_MARK, sentence[start:position]))
+            before, is_all = sentence[:start], mark[0] == _ALL
+            is_called = _is_called(before, sentence[position:], is_all, manners)
+            listed_calls = [is_called] * len(regex.findall(_MARK, sentence[start:position]))
+            behind = sentence[start + 1 :]
+            if not is_called and behind.lstrip().startswith(_SET_OFF):
+                # `Aria, Boris is late` is no list: the first name is set off by itself.
+                listed_calls[0] = _is_called(before, behind, is_all, manners)
+            calls += listed_calls
     return calls
 
 

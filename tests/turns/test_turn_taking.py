@@ -65,9 +65,17 @@ class TestAddressed(unittest.TestCase):
         "Good evening everyone": ("aria", "boris", "cleo", "tom", "alice", "bob"),
         "I wonder what is new, Aria": ("aria",),
         "hi all": ("aria", "boris", "cleo", "tom", "alice", "bob"),
+        "Aria, Boris is late": ("aria",),
+        "Aria, Bob and Alice are here": ("aria",),
+        "Well, Aria, Bob is here": ("aria",),
+        "Aria、Bobに手紙をあげて。": ("aria",),
+        "Aria，Bob要水。": ("aria",),
+        "Aria, Bob को पानी दो": ("aria",),
+        "Aria, Bob a faim.": ("aria",),
     }
     NAMED = {
         "Aria is nice": ("aria",),
+        "Aria and Boris are late": ("aria", "boris"),
         "Aria can sing": ("aria",),
         "Aria told me so": ("aria",),
         "Aria laughed": ("aria",),
