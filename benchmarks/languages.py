@@ -10,7 +10,8 @@ from 0 to 1:
 - repetition: of the facts, those caught as an echo;
 - coverage: of the names and the number that a summary must keep, those found in the facts, and
   those found again in the other form that the question has;
-- grounding: of the sentences that the facts support or do not, those kept or struck;
+- invented: of the sentences that the facts support or do not, those told apart by their names,
+  numbers and quotations;
 - asked: of the facts and questions, those told apart;
 - hit_1, hit_5: of the questions, those whose fact is the first, or among the first five, found.
 """
@@ -22,8 +23,7 @@ from statistics import mean
 from benchmarks.figures import show
 from evennia_ai.language.script import holds, words
 from evennia_ai.language.words import asks
-from evennia_ai.llm_interaction.grounding import grounded_in
-from evennia_ai.llm_interaction.items import Item, items_of, missing
+from evennia_ai.llm_interaction.facts import invented, lost, source_facts
 from evennia_ai.llm_interaction.reply import ECHO, fault, is_refusal
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Turn
@@ -45,7 +45,7 @@ def texts():
     return blocks
 
 
-def measured(code, block):
+def measured(block):
     """The figures of one language."""
     facts, questions = zip(*block["|"], strict=True)
     names = block["@"][0].split()
@@ -54,16 +54,16 @@ def measured(code, block):
     repeated = [fault(fact, "", [fact], ()) == ECHO for fact in facts]
     covered = []
     for fact, question in block["|"]:
-        items = items_of(fact, names)
+        kept = source_facts(fact, names)
         named = [name for name in names if holds(words(fact), words(name))]
         if "340" in fact:
-            covered.append(any(item.text.startswith("340") for item in items))
+            covered.append(any(each.key == "340" for each in kept))
         for name in named:
-            covered.append(any(name in item.text for item in items))
-            covered.append(not missing([Item("name", name, code)], question))
+            covered.append(any(name in each.text for each in kept))
+            covered.append(not lost((each for each in kept if each.text == name), question))
     source = "\n".join(f"Bram: {fact}" for fact in facts)
-    grounded = [bool(grounded_in(each, source, names).text) for each in block["+"]]
-    grounded += [not grounded_in(each, source, names).text for each in block["-"]]
+    told_apart = [not invented(each, source, names) for each in block["+"]]
+    told_apart += [bool(invented(each, source, names)) for each in block["-"]]
     index = RecallIndex(":memory:")
     turns = [Turn(f"{n}", SPEAKERS[n % 3], fact, 1e9 + 60 * n) for n, fact in enumerate(facts)]
     index.add("s", turns)
@@ -76,7 +76,7 @@ def measured(code, block):
         "refusal": mean(refused),
         "repetition": mean(repeated),
         "coverage": mean(covered),
-        "grounding": mean(grounded),
+        "invented": mean(told_apart),
         "asked": mean([asks(each) for each in questions] + [not asks(each) for each in facts]),
         "hit_1": mean(place < 1 for place in places),
         "hit_5": mean(place < 5 for place in places),
@@ -85,7 +85,7 @@ def measured(code, block):
 
 def main():
     """Print the figures of all languages."""
-    figures = {code: measured(code, block) for code, block in texts().items()}
+    figures = {code: measured(block) for code, block in texts().items()}
     if "--json" in sys.argv[1:]:
         show(figures)
         return

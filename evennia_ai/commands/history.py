@@ -168,7 +168,7 @@ def summary_lines(record: SummaryRecord) -> str:
     )
     if record.coverage is not None:
         head += f", generation {record.generation}, kept {record.coverage:.0%}"
-    head += f", {record.unsupported} unsupported struck" if record.unsupported else ""
+    head += f", {record.unsupported} not in its source" if record.unsupported else ""
     return as_record(f"{head}\n{audience_mark(record.audience)}{record.text}")
 
 

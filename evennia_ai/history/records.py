@@ -134,7 +134,7 @@ class SummaryRecord(Stored):
     tree_level: int = 0  # its level in the cascade
     # Share of names, numbers and quoted words kept in summary, journal or ledger.
     coverage: float | None = None
-    unsupported: int = 0  # how many sentences were struck because its source does not support them
+    unsupported: int = 0  # how many names, numbers and quotations its source does not have
     # Its model, what it lost, and what else is noted of it.
     extra: Mapping[str, Any] = field(default_factory=dict)
 

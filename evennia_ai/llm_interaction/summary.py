@@ -1,5 +1,6 @@
 """Summaries of messages that leave the prompt, by the best model that gives a true one."""
 
+import textwrap
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +27,7 @@ from evennia_ai.llm_interaction.contexts import (
     writing_rule,
     written_language,
 )
-from evennia_ai.llm_interaction.grounding import MOST_STRUCK, Grounded, grounded_in
+from evennia_ai.llm_interaction.facts import MOST_INVENTED, invented
 from evennia_ai.llm_interaction.offline.prose import sentences
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
@@ -43,13 +44,17 @@ from evennia_ai.protocol import Assistant
 LEVELS = ("main", "fallback", "extractive")
 # The extract of a short source is cut to this share of it, so that it always shrinks.
 EXTRACT_SHARE = 0.8
-# Tokens of a request beyond its prompt and messages.
-FRAME_TOKENS = 40
+# Tokens of a request beyond its prompt and messages, with the facts that were invented before.
+FRAME_TOKENS = 160
 # So often the text of requests is made shorter because a window is smaller than was known.
 FITS = 6
 NOTHING_SAID = "Nothing was said."
 # A sentence of so many words is told once; with a smaller share of distinct words a text loops.
 REPEATED_WORDS, LEAST_DISTINCT = 4, 0.15
+
+# What a model is told that invented facts, and most characters that name them.
+INVENTED = "Your last summary had what is not in the messages: {named}. Leave it out."
+INVENTED_CHARS = 300
 
 DEFAULT_COMPACTION_PROMPT = f"""You summarise the older part of a conversation in a text game. \
 The summary replaces these messages in the memory of a character who took part and continues the \
@@ -77,7 +82,18 @@ class Summary:
     prompt_tokens: int = 0  # tokens of all requests made for it
     completion_tokens: int = 0  # tokens of all replies
     rejected: tuple[str, ...] = ()  # why earlier levels were not taken, in plain words
-    unsupported: int = 0  # how many sentences were struck because the source does not support them
+    unsupported: int = 0  # how many names, numbers and quotations its source does not have
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One request for a summary."""
+
+    prompt: str
+    text: str  # the lines to summarise
+    tokens: int  # those of the text
+    cap: int  # most tokens of the summary
+    ground: str  # what the summary may rest on: the text and additional instructions
 
 
 def format_messages_for_compaction(messages: Sequence[Message]) -> str:
@@ -274,52 +290,68 @@ def _one_summary(
     Fails with `WindowError` if a shorter text is wanted and `may_shorten`.
     """
     rejected: list[str] = []
-    source = yield script.mind.work(count_tokens, text, script.count)
+    tokens = yield script.mind.work(count_tokens, text, script.count)
+    task = _Task(prompt, text, tokens, cap, f"{text}\n{instructions}")
     there = [(LEVELS[0], written.model, written)] if written else []
     levels = [(level, model, None) for level, model in models]
     for level, model, reply in (*there, *levels):
         try:
-            if reply is None:
-                reply = yield ask_model(
-                    script, prompt, text, model=model, max_tokens=cap, user_tokens=source
-                )
-            quotes = is_extract((level, model))
-            short = yield script.mind.work(finished, reply, source, cap, script.count, quotes)
-            struck, ground = 0, f"{text}\n{instructions}"
-            if not quotes:
-                short, struck = yield supported(script, short, ground, reply.model)
+            summary: Summary = yield _by_model(script, task, level, model, reply)
         except ModelError as error:
             if isinstance(error, WindowError) and may_shorten:
                 raise
             rejected.append(f"{level} ({model}): {error}")
         else:
-            # The tokens of a reply that was there already are the extraction's.
-            is_new = reply is not written
-            tokens = (reply.prompt_tokens, reply.completion_tokens) if is_new else (0, 0)
-            return Summary(short, reply.model, level, *tokens, tuple(rejected), struck)
+            return replace(summary, rejected=tuple(rejected))
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
 
 @inlineCallbacks
-def supported(
-    script: Assistant, text: str, source: str, model: str
-) -> Generator[Deferred[Any], Any, tuple[str, int]]:
-    """A model's summary without what its source does not support.
+def _by_model(
+    script: Assistant, task: _Task, level: str, model: str, written: ModelReply | None
+) -> Generator[Deferred[Any], Any, Summary]:
+    """A summary by one model, asked again if more than `MOST_INVENTED` facts in it are invented.
 
-    Whoever and whatever the assistant knows by name may stand in it, too. What is struck is written
-    to the audit log. Fires with the summary and the number of sentences struck, or fails with
-    `ModelError` if that is most of them.
+    Whoever and whatever the assistant knows by name may stand in it. What is invented is written
+    to the audit log. Fails with `ModelError` if there is no summary, or the second one is no truer.
+
+    Args:
+        script: The assistant's script.
+        task: The request.
+        level: That of the model.
+        model: Its name.
+        written: A reply that may hold the summary already; its tokens were counted where it was
+            asked for.
     """
     known = [profile.name for profile in script.entities.profiles().values()]
     known += [script.obj.key, as_text(script.game.place().get("key"))]
-    found: Grounded = yield script.mind.work(grounded_in, text, source, known)
-    struck = len(found.struck)
-    if struck:
-        why = [f"{each.rule} {', '.join(each.what)}: {each.sentence}" for each in found.struck]
-        script.audit("unsupported", model=model, struck=struck, of=found.sentences, lines=why)
-    if struck > MOST_STRUCK * found.sentences:
-        raise ModelError(f"{struck} of {found.sentences} sentences without support in the source")
-    return found.text, struck
+    quotes, asked = is_extract((level, model)), list[ModelReply]()
+    prompt, reply = task.prompt, written
+    while True:
+        if reply is None:
+            reply = yield ask_model(
+                script, prompt, task.text, model, max_tokens=task.cap, user_tokens=task.tokens
+            )
+            asked.append(reply)
+        text = yield script.mind.work(finished, reply, task.tokens, task.cap, script.count, quotes)
+        wrong: list[str] = []
+        if not quotes:
+            wrong = yield script.mind.work(invented, text, task.ground, known)
+        if wrong:
+            script.audit("unsupported", model=reply.model, facts=wrong)
+        if len(wrong) <= MOST_INVENTED:
+            return Summary(
+                text,
+                reply.model,
+                level,
+                prompt_tokens=sum(each.prompt_tokens for each in asked),
+                completion_tokens=sum(each.completion_tokens for each in asked),
+                unsupported=len(wrong),
+            )
+        named = textwrap.shorten(", ".join(wrong), INVENTED_CHARS, placeholder=" ...")
+        if prompt != task.prompt:
+            raise ModelError(f"{len(wrong)} names, numbers or quotations are invented: {named}")
+        prompt, reply = f"{task.prompt}\n\n{INVENTED.format(named=named)}", None
 
 
 def finished(

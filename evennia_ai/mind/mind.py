@@ -31,11 +31,10 @@ MEM0_BACKEND = "evennia_ai.rag_memory.mem0.Mem0Backend"
 WORK = frozenset(
     f"evennia_ai.{name}"
     for name in (
-        "llm_interaction.items.covered",
-        "llm_interaction.items.items_of",
-        "llm_interaction.items.source_items",
         "llm_interaction.budget.packed",
-        "llm_interaction.grounding.grounded_in",
+        "llm_interaction.facts.covered",
+        "llm_interaction.facts.invented",
+        "llm_interaction.facts.source_facts",
         "llm_interaction.summary.finished",
         "llm_interaction.tokens.count_tokens",
         "privacy.caches.clear_caches",

@@ -7,9 +7,9 @@ import regex
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.stored import Stored
-from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.tables import table_of
 from evennia_ai.language.words import STARTERS, asks, telling_words
+from evennia_ai.llm_interaction.facts import numbers
 
 # Source of an entry that the assistant chose to write.
 OWN = "assistant"
@@ -17,10 +17,9 @@ OWN = "assistant"
 RECALLED = "recalled"
 # Source of an entry that a compaction made of its summary.
 SYNTHESIS = "compaction"
-# Source of an entry with the names that a summary had no room for.
-COVERAGE = "coverage"
-# Sources of entries that only repeat or sum up what stands elsewhere.
-DERIVED_SOURCES = (RECALLED, SYNTHESIS, COVERAGE)
+# Sources of entries that only repeat or sum up what stands elsewhere. Older versions wrote the last
+# of them: names that a summary had no room for.
+DERIVED_SOURCES = (RECALLED, SYNTHESIS, "coverage")
 # Characters of an id behind its prefix (`history.messages.IdSource`).
 ID_CHARS = 15
 DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10
@@ -82,5 +81,5 @@ def score_importance(text: str) -> int:
     speech = partial(table_of(text).expression, "speech")
     kept = 4 if speech("remember").match(text) or speech("important").search(text) else 0
     names = {word for word in _CAPITALISED.findall(text) if word.lower() not in STARTERS}
-    facts = min(2, len(names)) + bool(numbers_in(text)) + (len(words) >= MANY_WORDS)
+    facts = min(2, len(names)) + bool(numbers(text)) + (len(words) >= MANY_WORDS)
     return bounded(BASE + kept + facts - 2 * (asks(text) and not kept))

@@ -8,8 +8,9 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from evennia_ai.language import tables as languages
 from evennia_ai.language.numbers import with_values
+
+from evennia_ai.language import tables as languages
 from evennia_ai.language.script import akin, folded, holds, is_asked, normalized, with_digits, words
 from evennia_ai.language.tables import (
     DEFAULT,

@@ -4,12 +4,12 @@ import tomllib
 import unittest
 from pathlib import Path
 
+from evennia_ai.llm_interaction.grounding import grounded_in
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evennia_ai.history.frames import heard_line
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.llm_interaction.grounding import grounded_in
 from evennia_ai.llm_interaction.summary import (
     accepted,
     format_messages_for_compaction,

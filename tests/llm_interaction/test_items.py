@@ -4,11 +4,6 @@ import json
 import unittest
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from evennia_ai.history.messages import Speaker
-from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.items import (
     APPENDIX_TITLE,
     TOOL_CHARS,
@@ -19,6 +14,11 @@ from evennia_ai.llm_interaction.items import (
     missing,
     source_items,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.history.messages import Speaker
+from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from tests.strategies import MANY, call, heard, histories, reply, result
 

@@ -13,11 +13,8 @@ from unittest import mock
 
 from evennia_ai import __version__
 from evennia_ai.errors import ModelError, StoreError
-from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.budget import packed
-from evennia_ai.llm_interaction.grounding import grounded_in
-from evennia_ai.llm_interaction.items import covered, items_of, source_items
+from evennia_ai.llm_interaction.facts import covered, invented, source_facts
 from evennia_ai.llm_interaction.summary import finished
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply
@@ -87,17 +84,16 @@ class TestRequests(MindTest):
 
     def test_work(self):
         """Listed functions run in the process and give what they give here."""
-        mind, said = self.mind(), Message("user", "I am Elin of Oakhaven.", speaker=Speaker("Elin"))
-        lost = items_of("Elin paid 12 crowns in Oakhaven.")
+        mind = self.mind()
+        lost = source_facts("So Elin paid 12 crowns in Oakhaven.")
         reply = ModelReply(content="Elin came.")
         for function, args in (
             (count_tokens, ("bees " * 50_000, COUNT)),
             (packed, (["one two", "three"], 3, COUNT)),
             (finished, (reply, 100, 50, COUNT, False)),
-            (grounded_in, ("Elin came. Zed paid 12.", "Elin came.", ["Elin"])),
+            (invented, ("Then Zed paid 40.", "Elin came.", ["Elin"])),
             (dimensions, ()),
-            (items_of, ("Elin in Oakhaven", ["Elin"])),
-            (source_items, ([said], ToolTraits(), ["Elin"])),
+            (source_facts, ("Elin in Oakhaven", ["Elin"])),
             (covered, (lost, "Elin", [], 100, COUNT)),
         ):
             with self.subTest(function.__name__):

@@ -103,7 +103,7 @@ class BehindTest(MemoryWorldTest):
     def written(self):
         """Facts in the journal, profiles, and what an extraction left for the next compaction."""
         entries = [e for e in self.body.journal.recent(99) if not e.withdrawn]
-        facts = [e.content for e in entries if e.source_type not in ("compaction", "coverage")]
+        facts = [e.content for e in entries if e.source_type != "compaction"]
         return facts, self.body.entities.profiles(), self.script.state.extracted
 
 

@@ -49,19 +49,6 @@ class TestManyCircles(CirclesTest):
         self.assertEqual(len(self.live()), 40 * 2 + 5)
         self.assert_proven()
 
-    def test_what_a_summary_has_no_room_for(self):
-        """Names of a private talk that go into the journal instead are for its circle alone."""
-        self.made(compact_preserve_window=2, summary_max_tokens=100)
-        circle = private(["o1"])
-        letters = "abcdefghijklmnopqrstuvwxyz"
-        names = [f"Mor{a}en{b} of Nor{b}vik{a}" for a in letters[:8] for b in letters[:5]]
-        self.said([f"We met {name} at the mill." for name in names], circle)
-        self.said(["Good evening.", "Good night."])
-        self.assertTrue(self.compact()["success"])
-        entries = [e for e in self.body.journal.recent(50) if e.source_type == "coverage"]
-        self.assertTrue(entries)
-        self.assertEqual({entry.audience for entry in entries}, {circle})
-
     def test_a_part_that_does_not_shrink_stays(self):
         """Its summary is dropped; the others are stored."""
 

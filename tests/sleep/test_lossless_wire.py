@@ -7,7 +7,7 @@ from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.items import missing, source_items
+from evennia_ai.llm_interaction.facts import lost, source_facts
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.turns.tools import BUILTIN_TOOLS
@@ -139,12 +139,10 @@ class TestHostileSummariser(WireTest):
             self.assertLessEqual(self.script.count(record.text), SUMMARY_CAP)
 
     def assert_losses_reported(self, record, messages):
-        """What the summary itself did not keep is named in its record, and is somewhere."""
-        items = source_items(messages, TRAITS)
-        entries = [e.content for e in self.aria.journal.recent(500)]
-        self.assertEqual(missing(items, record.text, *entries), ())
+        """What the summary itself did not keep is named in its record."""
+        wanted = source_facts("\n".join(f": {m.content}" for m in messages if m.role != "tool"))
         own_words = record.text.split("\nAlso mentioned:")[0]
-        unkept = {item.text for item in missing(items, own_words)}
+        unkept = {fact.text for fact in lost(wanted, own_words)}
         self.assertEqual(unkept - set(record.extra["lost"]), set())
         self.assertIn(f"{record.coverage:.0%} of names", self.told[-1])
 

@@ -127,21 +127,42 @@ class TestWhatModelsRead(MemoryWorldTest):
         self.assertEqual([m.to_dict() for m in archived], before[:left])
         self.assert_proven()
 
-    def test_struck_and_counted(self):
-        """What a model invents is in no summary; receipt, record, log and audit log say so."""
+    def invents(self, *answers):
+        """The result and the record of a compaction for which a model writes these summaries."""
+        self.world.model.answers = list(answers)
         told = "I forge nails in the smithy by the river, word by word and nail by nail, all day."
-        true, false = "Alice forges nails in the smithy by the river.", "She and Gustav have a son."
-        self.world.model.default = f"{true} {false} The smithy is by the river."
         self.fill(content=told, speaker=Speaker("Alice", "o1.alice"), channel="say")
         result = self.compact()
-        record = self.script.history.summary(result["summary_id"])
+        self.assert_proven()
+        return result, self.script.history.summary(result["summary_id"])
+
+    def test_asked_again(self):
+        """A model that invents more than two facts is asked once more, and told which they are."""
+        true = "Alice forges nails in the smithy by the river."
+        false = f"{true} She paid Gustav Holm 900 crowns in Norvik."
+        result, record = self.invents(false, f"{true} She met Gustav.")
         self.assertEqual((result["level"], result["unsupported"]), ("main", 1))
-        self.assertEqual(record.unsupported, 1)
-        self.assertEqual(record.text, f"{true} The smithy is by the river.")
-        self.assertNotIn("Gustav", self.script.history.messages()[0].content)
-        (audit,) = (fields for kind, fields in self.script.audits if kind == "unsupported")
-        self.assertEqual((audit["struck"], audit["of"]), (1, 3))
-        self.assertEqual(audit["lines"], [f"name Gustav: {false}"])
+        self.assertEqual((record.text, record.unsupported), (f"{true} She met Gustav.", 1))
+        first, second = self.world.model.requests
+        self.assertEqual(first.messages[1], second.messages[1])
+        self.assertNotIn("Gustav", str(first.messages))
+        self.assertIn("Gustav Holm, 900 crowns, Norvik", second.messages[0]["content"])
+        audits = [fields for kind, fields in self.script.audits if kind == "unsupported"]
+        self.assertEqual([len(each["facts"]) for each in audits], [3, 1])
         logged = str([text for kind, text in self.script.audits if kind == "log"])
-        self.assertIn("1 sentence of the model struck as unsupported", logged)
-        self.assertIn("1 unsupported struck", summary_lines(record))
+        self.assertIn("that nobody said: 1.", logged)
+        self.assertIn("1 not in its source", summary_lines(record))
+
+    def test_still_invented(self):
+        """A second summary that is no truer is none: the next model is asked."""
+        false = "Alice paid Gustav Holm 900 crowns in Norvik."
+        result, record = self.invents(false, false)
+        self.assertEqual((result["level"], result["unsupported"]), ("extractive", 0))
+        self.assertNotIn("Gustav", record.text)
+        self.assertIn("3 names, numbers or quotations are invented", record.extra["rejected"][0])
+
+    def test_two_may_be_wrong(self):
+        """Two facts that nobody told are counted, and no model is asked again."""
+        result, _ = self.invents("Alice forges nails with Gustav in Norvik.")
+        self.assertEqual((result["level"], result["unsupported"]), ("main", 2))
+        self.assertEqual(len(self.world.model.requests), 1)

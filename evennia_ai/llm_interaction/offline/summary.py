@@ -7,10 +7,10 @@ from dataclasses import replace
 import regex
 
 from evennia_ai.history.frames import MESSAGES_LABEL, read_source_line, read_spoken
-from evennia_ai.language.numbers import numbers_in
 from evennia_ai.language.script import is_unparted, size
 from evennia_ai.language.tables import language_of, table_of
 from evennia_ai.language.words import content_words, words
+from evennia_ai.llm_interaction.facts import numbers
 from evennia_ai.llm_interaction.offline import transcript
 from evennia_ai.llm_interaction.offline.acts import SHORT
 from evennia_ai.llm_interaction.offline.prose import (
@@ -96,11 +96,11 @@ def _density(line: Line, text: str) -> float:
     if not (greeting := small.match(rest)):
         greeting, rest = small.match(text), text
     rest = rest[greeting.end() :] if greeting else text
-    names, numbers, telling = names_in(text), numbers_in(text), content_words(rest, table)
+    names, amounts, telling = names_in(text), numbers(text), content_words(rest, table)
     least = SHORT if not language_of(text) else _GREETING
     least = 1 if greeting and is_unparted(rest) else least  # `你好，我叫苍鹭。`
     is_greeting = (
-        size(rest) < least and not numbers and (greeting or not names - {*words(text)[:1]})
+        size(rest) < least and not amounts and (greeting or not names - {*words(text)[:1]})
     )
     if is_greeting or not telling:
         return _LEAST_DENSITY
@@ -108,7 +108,7 @@ def _density(line: Line, text: str) -> float:
     marks = 1.5 * bool(promises) + bool(_QUOTED.search(text))
     # Without capitals, names are among the words that tell.
     weight = _TELLING if text.upper() != text.lower() else _TELLING_UNNAMED
-    facts = 2.0 * len(names) + 2.0 * len(numbers) + weight * len({*telling}) + marks
+    facts = 2.0 * len(names) + 2.0 * len(amounts) + weight * len({*telling}) + marks
     factor = (0.4 if is_question(text) else 1.0) * (0.5 if line.verb == "assistant" else 1.0)
     return factor * (facts + 0.1) / math.sqrt(4 + len(words(text)))
 

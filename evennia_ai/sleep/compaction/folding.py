@@ -8,7 +8,6 @@ The commit stores everything together, or nothing. Each step has a name. A crash
 between any two leaves everything as it was, in the database and in Evennia's caches.
 """
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,8 +16,8 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.audience import visible
-from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
-from evennia_ai.history.messages import Message, new_id, total_tokens, utc_iso
+from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE, one_line
+from evennia_ai.history.messages import Message, new_id, tool_calls, total_tokens, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import (
     ABSORBED,
@@ -29,10 +28,11 @@ from evennia_ai.history.records import (
     Segment,
     SummaryRecord,
 )
-from evennia_ai.llm_interaction.items import Covered, covered, items_of, source_items
+from evennia_ai.llm_interaction.facts import Covered, covered, source_facts
 from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
+from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal_entry import COVERAGE, SYNTHESIS, JournalEntry, synthesis_id
+from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.extraction import Extraction, Note, write_notes
 from evennia_ai.sleep.compaction.plan import Plan, due_groups, roots, spliced
 
@@ -40,8 +40,6 @@ SYNTHESIS_IMPORTANCE = 7
 NO_SUMMARY = "A few lines, archived without a summary."
 # Newest journal entries in which a thing may be kept besides the summary.
 JOURNAL_ENTRIES = 200
-# Characters of a journal entry that takes up names a summary had no room for.
-OVERFLOW_CHARS = 1500
 # A record names so many of the things a model's text left out.
 LOST_NAMED = 200
 EXTRACTIVE = LEVELS[-1]
@@ -83,9 +81,7 @@ class Fold:
         self.generation = 1 + sum(record.tier == "recent" for record in former)
         summary, text = yield self.recent()
         record = self._record(summary, text, "recent")
-        content = f"{SYNTHESIS_TITLE} {record.text}"
-        synthesis = self._entry(synthesis_id(record.id), content, SYNTHESIS, SYNTHESIS_IMPORTANCE)
-        self.entries.insert(0, synthesis)
+        self.entries.append(self._synthesis(record))
         yield self._cascade(former)
         self.markers.append(self._marker(record, len(self.leaving)))
         yield self._seal(record)
@@ -140,16 +136,19 @@ class Fold:
             if visible(entry.audience, self.scope) and not entry.withdrawn
             if entry.source_type != SYNTHESIS
         ]
-        if isinstance(source, str):
-            items = yield script.mind.work(items_of, source, names)
-        else:
+        if not isinstance(source, str):
             elsewhere += [n.text for n in self.extraction.notes if n.scope == self.scope]
-            traits = script.tools.traits
-            said = said_and_done(source, traits)
-            items = yield script.mind.work(source_items, said, traits, names)
-        items = [item for item in items if item.text.lower() != own]
+            said = [m for m in said_and_done(source, script.tools.traits) if m.role != "tool"]
+            names += dict.fromkeys(one_line(m.speaker_name) for m in said)
+            rows = [f"{one_line(m.speaker_name)}: {m.content}" for m in said]
+            rows += [
+                spoken_text(call.get("function") or {}) for m in said for call in tool_calls(m)
+            ]
+            source = "\n".join(rows)
+        wanted = yield script.mind.work(source_facts, source, names)
+        wanted = [fact for fact in wanted if fact.text.lower() != own]
         result: Covered = yield script.mind.work(
-            covered, items, text, elsewhere, self.cap, script.count
+            covered, wanted, text, elsewhere, self.cap, script.count
         )
         return result
 
@@ -190,10 +189,7 @@ class Fold:
         children: Sequence[SummaryRecord] = (),
         tree_level: int = 0,
     ) -> SummaryRecord:
-        """The record of a summary of what leaves, or of its children, to be written.
-
-        What had no room in its text becomes journal entries.
-        """
+        """The record of a summary of what leaves, or of its children, to be written."""
         record = SummaryRecord(
             id=new_id("s"),
             tier=tier,
@@ -213,28 +209,21 @@ class Fold:
                 "model": summary.model,
                 "prompt_tokens": summary.prompt_tokens,
                 "rejected": list(summary.rejected),
-                "lost": [item.text for item in text.lost][:LOST_NAMED],
+                "lost": list(text.lost[:LOST_NAMED]),
             },
         )
         self.records[record.id] = record
-        names = "; ".join(item.text for item in text.overflow)
-        self.entries += [
-            self._entry(new_id("e"), f"Also mentioned in what was folded into {record.id}: {some}")
-            for some in textwrap.wrap(names, OVERFLOW_CHARS)
-        ]
         return record
 
-    def _entry(
-        self, entry_id: str, text: str, source: str = COVERAGE, importance: int = 4
-    ) -> JournalEntry:
-        """A journal entry on what leaves."""
+    def _synthesis(self, record: SummaryRecord) -> JournalEntry:
+        """The journal entry that repeats a summary."""
         return JournalEntry(
-            entry_id,
+            synthesis_id(record.id),
             utc_iso(self.script.now()),
-            text,
-            importance,
-            source,
-            tags=("compaction", "synthesis" if source == SYNTHESIS else source),
+            f"{SYNTHESIS_TITLE} {record.text}",
+            SYNTHESIS_IMPORTANCE,
+            SYNTHESIS,
+            tags=("compaction", "synthesis"),
             source_message_ids=tuple(m.id for m in self.leaving),
             audience=self.scope,
         )

@@ -94,9 +94,8 @@ def report_line(name: str, record: CompactionRecord) -> str:
         f"{quality} kept in summary, journal or ledger.",
         f"{raw}; by their words: aihistory/search {name} = {report.query or '<words>'}.",
     ]
-    if struck := report.unsupported:
-        sentences = "1 sentence" if struck == 1 else f"{struck} sentences"
-        parts.append(f"{sentences} of the model struck as unsupported: nobody said so.")
+    if report.unsupported:
+        parts.append(f"Names, numbers or quotes that nobody said: {report.unsupported}.")
     if report.generation >= FADING_GENERATION:
         parts.append(
             f"This is generation {report.generation}: detail may have faded; "

@@ -9,7 +9,7 @@ from evennia_ai.language.script import size
 from evennia_ai.language.tables import DEFAULT, language_of, table_of, tables
 from evennia_ai.llm_interaction.contexts import language_rule
 from evennia_ai.llm_interaction.conversation import NOW
-from evennia_ai.llm_interaction.items import items_of, missing
+from evennia_ai.llm_interaction.facts import lost, numbers
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.summary import request_text
 from tests.llm_interaction.offline.requests import SYSTEM, TOOLS, asking, said
@@ -272,9 +272,8 @@ class TestEachLanguage(unittest.TestCase):
                     small = table_of(said).expression("speech", "small").match(said)
                     self.assertFalse(small and size(said) < 4, row)
                 self.assertGreaterEqual(sum(said in text for said in told), len(told) // 3, text)
-                items = items_of("\n".join(said for _, said in rows))
-                digits = [each for each in items if each.kind == "number" and each.text.isdigit()]
-                self.assertFalse(missing(digits, text), text)
+                digits = numbers("\n".join(said for _, said in rows))
+                self.assertFalse(lost(digits, text), text)
 
     def test_greetings_by_name(self):
         """Who is called and greeted was told nothing; a name behind a greeting is something."""

@@ -1,0 +1,244 @@
+"""Names, numbers and quotations: what a summary must neither lose of its source nor add to it.
+
+No language is known here. A name is a word with a capital that does not begin a sentence, or a name
+that is known already. Where every noun has a capital, as in German, only a capital behind another
+one counts: `Schwester Wilma`. In scripts without capitals, names are those that are known.
+
+Facts are compared word by word. A name's word is present if a word begins like it, as inflected
+forms do; a number by its value in the digits of any script; a quotation by its words in a row.
+All patterns are linear: texts come from players.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import regex
+
+from evennia_ai.history.frames import without_marks
+from evennia_ai.history.messages import Counter
+from evennia_ai.language.script import (
+    FORM_LETTERS,
+    akin,
+    bordered,
+    folded,
+    is_unparted,
+    normalized,
+    with_digits,
+    words,
+    words_of,
+)
+from evennia_ai.llm_interaction.budget import capped
+
+APPENDIX_TITLE = "Also mentioned:"
+# Most of a summary's cap the line of lost facts may take.
+APPENDIX_SHARE = 0.25
+# So many names of a source are kept, by which it is found again.
+NAMED = 3
+# A longer quotation is speech: its names and numbers count.
+QUOTE_WORDS = 8
+# So many more facts than its source has, and a summary is asked for again.
+MOST_INVENTED = 2
+# Numbers that are often said in words, or count the rows of a list: never invented.
+SPELLED = frozenset(map(str, range(13)))
+# Capitals say nothing of names where more than this share of the words amid sentences has one,
+# and of the different ones: from 28 and 30 of 100 on in German, up to 18 and 16 in 16 languages.
+# A text with fewer words amid its sentences does not show it.
+NOUN_SHARE, LEAST_WORDS = 0.23, 20
+
+_CAPITALISED = r"\p{Lu}(?:['’]\p{Lu})?[\p{L}\p{M}\p{N}]+(?:-[\p{L}\p{M}\p{N}]+)*+"
+_RUN = regex.compile(rf"(?<![\w'’-]){_CAPITALISED}(?: {_CAPITALISED}){{0,5}}")
+_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]+")
+# What stands before the first word of a sentence.
+_STARTS = frozenset('.!?:;…¿¡؟।。！？"“”„«»「『(*#-—\n')
+# The value, then what is shown beside it: an ending, a unit, the next word.
+_NUMBER = regex.compile(
+    r"(?<![\p{Latin}\p{Nd}_.])(?P<value>\p{Nd}++(?:[.,:'’٫٬\u00a0\u202f]\p{Nd}++)*+)"
+    r"(?!\p{Latin}*\p{Nd})[\p{L}\p{M}]{0,4}+(?: [\p{L}\p{M}]{1,20}+)?"
+)
+_SEPARATOR = regex.compile(r"[^0-9]")
+_QUOTED = regex.compile(
+    r'(?<![\w"])"([^"\n]{1,120})"(?!\w)|[“„]([^“-„\n]{1,120})[“”]|«([^«»\n]{1,120})»'
+    r"|[「『]([^「-』\n]{1,120})[」』]"
+)
+# Headings of a model: a row that ends with a colon or begins with a hash, what is bold.
+_HEADING = regex.compile(r"^#.*$|^[^\n]{1,80}[:：][*_ ]*$|\*\*[^*\n]{1,80}\*\*", regex.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One name, number or quotation of a text."""
+
+    kind: Literal["name", "number", "quote"]
+    text: str  # as the text has it, a number with the word behind it
+    key: str  # what is compared: folded words, or a number's value
+
+
+class Words:
+    """A text as facts are looked for in it."""
+
+    def __init__(self, text: str):
+        self._folded = folded(text)
+        parts = words_of(self._folded)
+        self._row = f" {' '.join(parts)} "
+        self._numbers = {fact.key for fact in numbers(text)}
+        self._words = frozenset(parts)
+        self._alike: dict[str, list[str]] = {}
+        for word in self._words:
+            self._alike.setdefault(word[:FORM_LETTERS], []).append(word)
+
+    def has(self, fact: Fact) -> bool:
+        """Whether a fact stands here."""
+        if fact.kind == "number":
+            return fact.key in self._numbers
+        if f" {fact.key} " in self._row:
+            return True
+        return fact.kind == "name" and all(map(self._has_form, fact.key.split()))
+
+    def _has_form(self, word: str) -> bool:
+        alike = self._alike.get(word[:FORM_LETTERS], ())
+        is_part = is_unparted(word) and word in self._folded
+        return is_part or word in self._words or any(akin(word, other) for other in alike)
+
+
+def facts(text: str, known: Iterable[str] = (), nouns_have_capitals: bool = False) -> list[Fact]:
+    """The facts of a text in order of their first mention, each once.
+
+    Args:
+        text: Any text. A line is a sentence at least.
+        known: Names that count wherever they stand as they are written.
+        nouns_have_capitals: Whether a capital does not make a name.
+    """
+    text = without_marks(text)
+    found = [(match.start(), _number(match)) for match in _NUMBER.finditer(text)]
+    text = normalized("NFKC", text)  # as texts are compared
+    for match in _QUOTED.finditer(text):
+        body = next(filter(None, match.groups())).strip()
+        key = " ".join(words(body))
+        if key and len(body.split()) <= QUOTE_WORDS:
+            found.append((match.start(), Fact("quote", body, key)))
+    for name in filter(None, (normalized("NFKC", name).strip() for name in known)):
+        if name in text and (place := regex.search(bordered(name), text, regex.V1)):
+            found.append((place.start(), Fact("name", name, " ".join(words(name)))))
+    for run in _RUN.finditer(text):
+        begins = _starts(text, run.start())
+        parts = run[0].split(" ")[begins + nouns_have_capitals :]
+        name = " ".join(parts)
+        if name and not (parts[1:] and name.isupper()):  # somebody shouts
+            found.append((run.start(), Fact("name", name, " ".join(words(name)))))
+    first: dict[tuple[str, str], Fact] = {}
+    for _, fact in sorted(found, key=lambda pair: pair[0]):
+        first.setdefault((fact.kind, fact.key), fact)
+    return list(first.values())
+
+
+def numbers(text: str) -> list[Fact]:
+    """The numbers in a text that are written in digits."""
+    return [_number(match) for match in _NUMBER.finditer(text)]
+
+
+def nouns_have_capitals(text: str, known: Iterable[str] = ()) -> bool:
+    """Whether so many words amid sentences have a capital that it makes no name of them."""
+    text, names = without_marks(text), {word for name in known for word in words(name)}
+    inner = [match[0] for match in _WORD.finditer(text) if not _starts(text, match.start())]
+    inner = [word for word in inner if folded(word) not in names]
+    shares = [
+        sum(word[0].isupper() for word in some) / max(1, len(some)) for some in (inner, {*inner})
+    ]
+    return len(inner) >= LEAST_WORDS and min(shares) > NOUN_SHARE
+
+
+def source_facts(text: str, known: Sequence[str] = ()) -> list[Fact]:
+    """The facts of a text that is summarised."""
+    return facts(text, known, nouns_have_capitals(text, known))
+
+
+def lost(wanted: Iterable[Fact], *texts: str) -> list[Fact]:
+    """The facts that stand in none of some texts."""
+    found = Words("\n".join(texts))
+    return [fact for fact in wanted if not found.has(fact)]
+
+
+def invented(text: str, source: str, known: Sequence[str] = ()) -> list[str]:
+    """What a summary names that neither its source nor the known names hold."""
+    ground = Words("\n".join((source, *known)))
+    told = facts(_HEADING.sub("\n", text), (), nouns_have_capitals(source, known))
+    return [
+        fact.text
+        for fact in told
+        if not ground.has(fact) and not (fact.kind == "number" and fact.key in SPELLED)
+    ]
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A summary with what it must not lose."""
+
+    text: str  # the summary with its appended line
+    # Share of the source's facts kept in summary, journal or ledger before anything was appended.
+    share: float = 1.0
+    lost: tuple[str, ...] = ()  # what was kept nowhere
+    named: tuple[str, ...] = ()  # some names in the source, by which it is found again
+
+
+def covered(
+    wanted: Sequence[Fact], text: str, elsewhere: Sequence[str], cap: int, count: Counter
+) -> Covered:
+    """A summary's text with a line of what it lost, under the cap.
+
+    Where text and line are too long together the text is cut first, and what stood in the part
+    that was cut off counts as lost too.
+
+    Args:
+        wanted: The facts of what was summarised.
+        text: The summary.
+        elsewhere: Texts in which a fact is kept besides.
+        cap: Most tokens of the text with its line.
+        count: Counts tokens.
+    """
+    missing, room = lost(wanted, text, *elsewhere), int(cap * APPENDIX_SHARE)
+    line = _appendix(missing, room, count)
+    if line and count(text) + count(line) + 1 > cap:
+        text = capped(text, cap - room - 1, count)
+        missing = lost(wanted, text, *elsewhere)
+        line = _appendix(missing, room, count)
+    names = [fact.text for fact in wanted if fact.kind == "name"][:NAMED]
+    share = 1.0 - len(missing) / len(wanted) if wanted else 1.0
+    return Covered(
+        f"{text}\n{line}" if line else text,
+        share,
+        tuple(fact.text for fact in missing),
+        tuple(names),
+    )
+
+
+def _appendix(missing: Sequence[Fact], room: int, count: Counter) -> str:
+    """As many lost facts, in order, as there is room for in one line."""
+    line = ""
+    for fact in missing:
+        shown = f'"{fact.text}"' if fact.kind == "quote" else fact.text
+        longer = f"{line.removesuffix('.')}, {shown}." if line else f"{APPENDIX_TITLE} {shown}."
+        if count(longer) > room:
+            break
+        line = longer
+    return line
+
+
+def _starts(text: str, at: int) -> bool:
+    """Whether a sentence begins at a place."""
+    before = text[max(0, at - 3) : at].rstrip(" ")
+    return not before or before[-1] in _STARTS
+
+
+def _number(match: regex.Match[str]) -> Fact:
+    """A number by its value: ``1,200`` and ``1.200`` are ``1200``, ``05:30`` is ``5:30``."""
+    digits = with_digits(match["value"])
+    parts = _SEPARATOR.split(digits)
+    if ":" in digits:
+        key = ":".join(part.lstrip("0") or "0" for part in parts)
+    elif len(parts) > 1 and len(parts[-1]) != 3:
+        *whole, decimals = parts
+        key = f"{''.join(whole).lstrip('0') or '0'}.{decimals.rstrip('0')}".removesuffix(".")
+    else:
+        key = "".join(parts).lstrip("0") or "0"
+    return Fact("number", match[0].strip(), key)
