@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.figures import show
-from evennia_ai.language.script import holds, words
+from evennia_ai.language.script import words
 from evennia_ai.language.words import asks
 from evennia_ai.llm_interaction.facts import invented, lost, source_facts
 from evennia_ai.llm_interaction.reply import ECHO, fault, is_refusal
@@ -55,7 +55,7 @@ def measured(block):
     covered = []
     for fact, question in block["|"]:
         kept = source_facts(fact, names)
-        named = [name for name in names if holds(words(fact), words(name))]
+        named = [name for name in names if {*words(name)} <= {*words(fact)}]
         if "340" in fact:
             covered.append(any(each.key == "340" for each in kept))
         for name in named:

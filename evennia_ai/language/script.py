@@ -180,12 +180,3 @@ def meets(asked: str, told: str) -> bool:
     short, long = sorted((asked, told), key=len)
     least = 1 if is_unparted(short) else COMPOUND_LETTERS
     return akin(asked, told) or (len(short) >= least and short in long)
-
-
-def holds(text_words: list[str], wanted: list[str]) -> bool:
-    """Whether some words stand in a row among others, the wanted ones in any form."""
-    span = len(wanted)
-    return any(
-        all(map(akin, text_words[at : at + span], wanted))
-        for at in range(len(text_words) - span + 1)
-    )
