@@ -107,7 +107,7 @@ def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str],
     examples = []
     for number, question, training_only in asked:
         query = parsed_query(question.text, seen.speakers.values())
-        found = Reader(seen, query, index._lexicon).candidates()
+        found = Reader(seen, query, index._embedder, index._stems).candidates()
         names = names or list(found.features)
         places = (seen.numbers(found.positions) & 0xFFFFFFFF) - 1
         holds = np.array([ids[place] in question.evidence for place in places])

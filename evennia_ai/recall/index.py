@@ -1,6 +1,6 @@
 """The recall index: one SQLite file, and of each scope in use the records that a search reads.
 
-In the file a turn has a row with its text and its record, and one in FTS5 with its stems and words.
+In the file a turn has a row with its text and its record, and one in FTS5 with its stems.
 Its number is that of its scope, shifted, and its place there.
 """
 
@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,16 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import normalised, viewer, visible
 from evennia_ai.language.words import storable
 from evennia_ai.recall.embedding import StaticEmbedder, default_embedder
-from evennia_ai.recall.lexicon import Lexicon, stem_of, turn_words
+from evennia_ai.recall.lexicon import stem_of, turn_words
 from evennia_ai.recall.ranking import LinearModel, ranked
 from evennia_ai.recall.values import Hit, Turn, stored_moment
 from evennia_ai.recall.view import Ints, Records, View, new_records, record_type
 
 # Increased when what is stored changes meaning; a file of another version is emptied, as it can be
 # rebuilt from what the game stores.
-SCHEMA_VERSION = 9
-# Turns of a transaction; turns and words in memory beyond which all are read again.
-_BATCH, _MOST_TURNS, _MOST_WORDS = 2_000, 500_000, 200_000
+SCHEMA_VERSION = 10
+# Turns of a transaction; turns in memory beyond which all are read again.
+_BATCH, _MOST_TURNS = 2_000, 500_000
 _SHIFT = 32
 
 _SCHEMA = """
@@ -42,7 +41,8 @@ CREATE TABLE IF NOT EXISTS turns (
 CREATE UNIQUE INDEX IF NOT EXISTS turns_by_id ON turns (scope, id);
 CREATE TABLE IF NOT EXISTS unclean (number INTEGER PRIMARY KEY);
 CREATE VIRTUAL TABLE IF NOT EXISTS said USING fts5(
-    stems, words UNINDEXED, detail=none, columnsize=0, tokenize='ascii');
+    stems, detail=none, columnsize=0, tokenize='ascii');
+CREATE VIRTUAL TABLE temp.stems USING fts5vocab('main', 'said', 'row');
 """
 _LISTED = "(SELECT value FROM json_each(?))"
 _TURN = "id, speaker, text, at, session, audience, kind"
@@ -52,13 +52,11 @@ _TURN = "id, speaker, text, at, session, audience, kind"
 class _Scope:
     """What is in memory of a scope: the numbers of its turns, ascending, and their records.
 
-    `views` are those of audiences, until turns are added. `words` are the lexicon's numbers of the
-    words of turns that were looked at: without them a search takes half as long again.
+    `views` are those of audiences, until turns are added.
     """
 
     numbers: Ints
     records: Records
-    words: dict[int, Ints] = field(default_factory=dict)
     views: dict[tuple[str | None, bool], View] = field(default_factory=dict)
 
 
@@ -88,7 +86,6 @@ class RecallIndex:
         self._lock = threading.RLock()
         self._scopes: dict[int, _Scope] = {}
         self._names: dict[str, int] = {}  # of speakers, audiences and kinds
-        self._lexicon = Lexicon(self._embedder)
         self._type = record_type(self._embedder.dims)
         self.damaged = False
         try:
@@ -159,10 +156,9 @@ class RecallIndex:
                 row = (number, scope, *astuple(turn), record.tobytes())
                 query = f"INSERT INTO turns (number, scope, {_TURN}, record) VALUES ({'?,' * 9}?)"
                 self._db.execute(query, row)
-                said = turn_words(turn.text)
-                stems = dict.fromkeys(map(stem_of, said))
-                query = "INSERT INTO said (rowid, stems, words) VALUES (?, ?, ?)"
-                self._db.execute(query, (number, " ".join(stems), " ".join(said)))
+                stems = dict.fromkeys(map(stem_of, turn_words(turn.text)))
+                query = "INSERT INTO said (rowid, stems) VALUES (?, ?)"
+                self._db.execute(query, (number, " ".join(stems)))
         if replaced:
             self._clean_up()
         if (kept := self._scopes.get(scope)) is not None:
@@ -250,7 +246,7 @@ class RecallIndex:
             if not number or limit <= 0:
                 return []
             view = self._view(number, None if audience is None else viewer(audience), tools)
-            best = ranked(view, str(query), self._lexicon, self._model)[:limit]
+            best = ranked(view, str(query), self._embedder, self._stems, self._model)[:limit]
             turns = self._turns([number for number, *_ in best])
         return [
             Hit(t.id, score, t.speaker, t.text, t.at, t.kind, t.session, t.audience, matches)  # type: ignore[arg-type]
@@ -259,9 +255,6 @@ class RecallIndex:
 
     def _view(self, number: int, seen_by: str | None, tools: bool = False) -> View:
         """What one audience sees of a scope, or everybody for None."""
-        if len(self._lexicon) > _MOST_WORDS:
-            self._lexicon = Lexicon(self._embedder)
-            self._scopes.clear()
         scope = self._scopes.get(number) or self._read(number)
         if (seen_by, tools) not in scope.views:
             names, kind = list(self._names), self._names.get("tool", -1)
@@ -274,7 +267,6 @@ class RecallIndex:
                 mask,
                 names,
                 lambda stem: self._holders(number, stem),
-                lambda numbers: self._words(scope, numbers.tolist()),
             )
         return scope.views[seen_by, tools]
 
@@ -299,16 +291,10 @@ class RecallIndex:
         (text,) = self._db.execute(query, (f'"{stem}"', *_span(scope))).fetchone()
         return np.fromstring(text or "", dtype=np.int64, sep=",")
 
-    def _words(self, scope: _Scope, numbers: list[int]) -> list[Ints]:
-        """The lexicon's numbers of the words of turns, an array a turn."""
-        if missing := [number for number in numbers if number not in scope.words]:
-            query = f"SELECT rowid, words FROM said WHERE rowid IN {_LISTED}"
-            rows = self._db.execute(query, (json.dumps(missing),)).fetchall()
-            said = [words.split() for _, words in rows]
-            known = self._lexicon.numbers([*chain.from_iterable(said)])
-            parts = np.split(known, np.cumsum([len(each) for each in said])[:-1])
-            scope.words.update(zip((number for number, _ in rows), parts, strict=True))
-        return [scope.words[number] for number in numbers]
+    def _stems(self, begin: str) -> list[str]:
+        """The stems of all turns that begin with some letters."""
+        query = "SELECT term FROM temp.stems WHERE term BETWEEN ? AND ?"
+        return [stem for (stem,) in self._db.execute(query, (begin, f"{begin}\U0010ffff"))]
 
     def _number_of(self, name: str) -> int:
         """The number of a scope; 0 if there is none of that name."""

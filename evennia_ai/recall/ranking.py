@@ -1,8 +1,8 @@
 """From the turns an audience sees to an order of those that answer a query.
 
-21 features of each candidate go into a linear model, one for talk where each turn answers the last,
+19 features of each candidate go into a linear model, one for talk where each turn answers the last,
 one for a crowd. `benchmarks/train_recall.py` learns their weights; `weights.json` names the
-training data and the results on unseen talks. Each feature is scale-free (a share, a cosine, a
+training data. Each feature is scale-free (a share, a cosine, a
 flag), so that weights learned on talks of hundreds of turns hold for a hundred thousand.
 
 A question in the present tense asks for what holds now. So of the best ten turns, those that say
@@ -15,7 +15,7 @@ different words, shared words and likeness in meaning count together.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evennia_ai.recall.lexicon import Lexicon, ParsedQuery, asked_words, parsed_query, stem_of
+from evennia_ai.recall.embedding import StaticEmbedder
+from evennia_ai.recall.lexicon import ParsedQuery, asked_words, forms_of, name_stems, parsed_query
 from evennia_ai.recall.view import SESSION_GAP_S, Flags, Floats, Ints, View
 
 WEIGHTS = Path(__file__).resolve().parent / "weights.json"
@@ -54,7 +55,7 @@ class Candidates:
 
     positions: Ints  # their places in the `View`
     features: Mapping[str, Any]
-    held: Flags  # which words of the query each holds, or one near in meaning, shape (words, n)
+    held: Flags  # which words of the query each holds in any form, shape (words, n)
     rarity: Floats  # how rare each of the query's words is, shape (words,)
     exact: Flags  # whether each holds all words of the query, and tells
     # Whether each tells, rather than asks, of somebody the query names, or of anything if it names
@@ -66,38 +67,47 @@ class Candidates:
 
     @property
     def matches(self) -> Flags:
-        """Whether each holds a word of the query, or one near to it, or somebody it names."""
+        """Whether each holds a word of the query, or somebody it names."""
         return np.asarray(self.held.any(axis=0) | self.about)
 
 
 class Reader:
-    """Reads the candidates of one query among the turns the asker may see."""
+    """Reads the candidates of one query among the turns the asker may see.
 
-    def __init__(self, view: View, query: ParsedQuery, lexicon: Lexicon):
-        self._view, self._query, self._lexicon = view, query, lexicon
-        # One call for all: it costs more than what is embedded.
-        self._vectors = np.asarray(lexicon.embedder.embed([query.text, *query.content]))
-        holders = [view.holding(stem_of(word)) for word in asked_words(query)]
-        counts = np.array([len(each) for each in holders], dtype=np.float32)
+    `stored` gives the stems of all turns that begin with some letters.
+    """
+
+    def __init__(
+        self,
+        view: View,
+        query: ParsedQuery,
+        embedder: StaticEmbedder,
+        stored: Callable[[str], Iterable[str]],
+    ):
+        self._view, self._query = view, query
+        self._vector = np.asarray(embedder.embed([query.text])[0])
+        # How much each word of the query (rows) counts in each turn, 0 to 1.
+        self._held = np.zeros((len(query.content), view.size), dtype=np.float32)
+        for row, word in zip(self._held, asked_words(query), strict=True):
+            for form, share in forms_of(word, query.language, stored).items():
+                holders = view.holding(form)
+                row[holders] = np.maximum(row[holders], share)
+        counts = np.count_nonzero(self._held, axis=1).astype(np.float32)
         self._rarity = np.log1p((view.size - counts + 0.5) / (counts + 0.5))
         self._weights = self._rarity / (float(self._rarity.sum()) or 1.0)
-        self._positions = positions = self._worth_a_look(holders)
+        self._positions = positions = self._worth_a_look()
         # With those near in order, which may belong to another talk.
         wanted = positions + np.array(_OFFSETS)[:, None]
-        around = np.clip(wanted, 0, max(0, view.size - 1))
+        self._around = around = np.clip(wanted, 0, max(0, view.size - 1))
         talks = view.talks
         self._same_talk = (around == wanted) & (talks[around] == talks[positions])
-        self._looked_at, near = np.unique(around, return_inverse=True)
-        self._near = near.reshape(around.shape)
 
-    def _worth_a_look(self, holders: Sequence[Ints]) -> Ints:
+    def _worth_a_look(self) -> Ints:
         """Ascending positions of the turns that look best."""
-        view, vector = self._view, self._vectors[0]
+        view, vector = self._view, self._vector
         if view.size <= WHOLE:
             return np.arange(view.size)
-        held = np.zeros(view.size, dtype=np.float32)
-        for weight, positions in zip(self._weights, holders, strict=True):
-            held[positions] += weight
+        held = _weighed(self._weights, self._held)
         lent = held.copy()
         for step in (1, 2):
             lent[step:] += held[:-step] * np.float32(0.4 / step)
@@ -108,9 +118,11 @@ class Reader:
     def candidates(self) -> Candidates:
         """The turns worth a closer look and their features."""
         view, query, positions = self._view, self._query, self._positions
-        exact, near, like, named = self._words_held()
-        cosines = view.centred_cosines(self._vectors[0], self._looked_at)
-        cosines = cosines[self._near] * self._same_talk
+        held = self._held[:, self._around] * self._same_talk
+        named = self._names_asked()
+        looked_at, near = np.unique(self._around, return_inverse=True)
+        cosines = view.centred_cosines(self._vector, looked_at)
+        cosines = cosines[near.reshape(self._around.shape)] * self._same_talk
         asks = view.field("asks", positions) > 0
         spoke = self._said_by(query.asked)
         about = named | (spoke & (view.field("of_self", positions) > 0))
@@ -119,12 +131,10 @@ class Reader:
         asked_before = view.field("asks", np.maximum(positions - 1, 0)) * self._same_talk[1]
         month, day = self._dates()
         features = {
-            "exact_before": self._shared(exact, _BEFORE),
-            "exact_before_rel": _relative(self._shared(exact, _BEFORE)),
-            "near_cover_rel": _relative(self._shared(near, _HERE)),
-            "near_before_rel": _relative(self._shared(near, _BEFORE)),
-            "near_window": self._shared(near, _LENT),
-            "like_here_rel": _relative(self._shared(like, _HERE)),
+            "words_here_rel": _relative(self._shared(held, _HERE)),
+            "words_before": self._shared(held, _BEFORE),
+            "words_before_rel": _relative(self._shared(held, _BEFORE)),
+            "words_window": self._shared(held, _LENT),
             "meaning_here": cosines[0],
             "meaning_here_rel": _relative(cosines[0]),
             "meaning_window": _weighed(_MEANT, cosines),
@@ -141,47 +151,29 @@ class Reader:
             "month": month,
             "day": day,
         }
-        held, tells = near[:, 0] > 0, ~asks & (about | (not query.asked))
+        holds, tells = held[:, 0] > 0, ~asks & (about | (not query.asked))
         return Candidates(
             positions,
             features,
-            held,
+            holds,
             self._rarity,
-            exact=tells & bool(query.content) & (exact[:, 0] > 0).all(axis=0),
+            exact=tells & bool(query.content) & (held[:, 0] == 1).all(axis=0),
             tells=tells,
             times=view.field("time", positions),
             about=spoke | named,
-            repeats=(held.sum(axis=0) >= max(1, len(held) - 1)) & asks & view.in_crowd,
+            repeats=(holds.sum(axis=0) >= max(1, len(holds) - 1)) & asks & view.in_crowd,
         )
 
     def _said_by(self, names: Sequence[str]) -> Flags:
         by = [number for number, name in self._view.speakers.items() if name in names]
         return np.isin(self._view.field("speaker", self._positions), by)
 
-    def _words_held(self) -> tuple[Floats, Floats, Floats, Flags]:
-        """How much each word of the query counts in candidates and their neighbours, 0 to 1.
-
-        Returns:
-            Three arrays of shape (words, offsets, n), see `Lexicon.held`; whether the candidates
-            hold a name of somebody the query names.
-        """
-        said = self._view.words(self._looked_at)
-        sizes = np.array([len(each) for each in said])
-        numbers = np.concatenate(said)
-        counts = np.bincount(numbers)
-        used, where = np.flatnonzero(counts), (np.cumsum(counts > 0) - 1)[numbers]
-        starts, filled = np.cumsum(sizes) - sizes, sizes > 0
-
-        def by_turn(values: Any) -> Any:
-            best = np.zeros((len(values), len(sizes)), dtype=values.dtype)
-            if filled.any():
-                best[:, filled] = np.maximum.reduceat(values[:, where], starts[filled], axis=1)
-            return best[:, self._near] * self._same_talk
-
-        held = self._lexicon.held(self._query, self._vectors[1:], used)
-        named = np.isin(used, self._lexicon.names(self._query))[None]
-        exact, near, like = map(by_turn, held)
-        return exact, near, like, by_turn(named)[0, 0]
+    def _names_asked(self) -> Flags:
+        """Whether each candidate holds a name of somebody the query names."""
+        named = np.zeros(self._view.size, dtype=bool)
+        for name in name_stems(self._query):
+            named[self._view.holding(name)] = True
+        return named[self._positions]
 
     def _shared(self, held: Floats, lent: Floats) -> Floats:
         """The share of the query's words, by rarity, that candidates hold or are lent."""
@@ -246,16 +238,20 @@ def default_model(crowd: bool = False) -> LinearModel:
 
 
 def ranked(
-    view: View, text: str, lexicon: Lexicon, model: LinearModel | None = None
+    view: View,
+    text: str,
+    embedder: StaticEmbedder,
+    stored: Callable[[str], Iterable[str]],
+    model: LinearModel | None = None,
 ) -> list[tuple[int, float, bool]]:
     """What answers a query, best first: numbers of turns, scores of 0 to 1, whether it matches.
 
-    Nothing if the query has no word to look for.
+    Nothing if the query has no word to look for. `stored` is as for `Reader`.
     """
     query = parsed_query(text, view.speakers.values())
     if not view.size or not (query.content or query.asked):
         return []
-    candidates = Reader(view, query, lexicon).candidates()
+    candidates = Reader(view, query, embedder, stored).candidates()
     scores = (model or default_model(view.in_crowd)).scores(candidates)
     order = np.argsort(-scores, kind="stable")
     alike = None

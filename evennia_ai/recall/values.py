@@ -47,8 +47,7 @@ class Hit:
     kind: str = "message"
     session: str | None = None
     audience: str = "public"
-    # Whether it holds a word of the query, or one near to it or of its kind, or is by or of
-    # somebody the query names.
+    # Whether it holds a word of the query in any form, or is by or of somebody the query names.
     matches: bool = True
 
     @property

@@ -78,7 +78,6 @@ class View:
         shown: Which of them are seen.
         names: Speakers, audiences and kinds.
         holders: Gives the numbers of the scope's turns that hold a stem.
-        words: Gives the numbers of the words of some turns by number, an array a turn.
     """
 
     def __init__(
@@ -88,10 +87,9 @@ class View:
         shown: Flags,
         names: Sequence[str],
         holders: Callable[[str], Ints],
-        words: Callable[[Ints], list[Ints]],
     ):
         self._numbers, self._records = numbers, records
-        self._holders, self._words = holders, words
+        self._holders = holders
         rows = np.flatnonzero(shown)
         kinds = sorted(range(len(names)), key=lambda n: (names[n] != "message", names[n]))
         order = np.lexsort((records["time"][rows], np.argsort(kinds)[records["kind"][rows]]))
@@ -113,10 +111,6 @@ class View:
         """Positions of the turns that hold a stem."""
         here = self._position_of[np.searchsorted(self._numbers, self._holders(stem))]
         return here[here >= 0]
-
-    def words(self, positions: Ints) -> list[Ints]:
-        """The lexicon's numbers of the words of some turns, an array a turn."""
-        return self._words(self.numbers(positions))
 
     @cached_property
     def begins(self) -> Flags:

@@ -118,7 +118,9 @@ class TestCrowd(unittest.TestCase):
             index.add("aria", chatter(count))
             view = index._view(1, None)
             self.assertEqual(view.in_crowd, crowd)
-            found = Reader(view, parsed_query("warm ale"), index._lexicon).candidates()
+            found = Reader(
+                view, parsed_query("warm ale"), index._embedder, index._stems
+            ).candidates()
             self.assertLessEqual(set(default_model(crowd).weights), set(found.features))
 
 
