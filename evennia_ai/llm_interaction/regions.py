@@ -8,7 +8,7 @@ notes name it.
 import functools
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,8 +44,11 @@ _UNCOUNTED = 3
 # Tokens around the text of a summary; and the most of the lines to answer, as a share of the room.
 SUMMARY_FRAME_TOKENS, ANSWERED_SHARE = 16, 0.5
 # The window of the history moves in steps of this share of the limit, so that the beginning of a
-# prompt stays the same for many turns.
-STEP_SHARE = 0.125
+# prompt stays the same for many turns; never by more than the other share of its own room.
+STEP_SHARE, STEP_OF_ROOM = 0.125, 0.25
+# Most that the results of tools take of the history's room, so that the talk stays: those of the
+# turn that runs together, and one of an earlier turn.
+OWN_RESULTS_SHARE, RESULT_SHARE = 0.5, 0.0625
 # Of the ledger's notes, by their kind.
 HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
 _UNBOUNDED = 10**9
@@ -249,9 +252,12 @@ def fit_prompt(
     sections = _sections(regions, caps, count)
     texts = _fitted(sections, room - least, count, notes)
     used = sum(text_tokens(text, count) for text in texts) + total_tokens(answered)
-    raw, skipped = _in_steps(raw, sections, texts, room - total_tokens(answered), limit, count)
+    # What differs from turn to turn counts with its cap, so that the next prompt begins alike.
+    steady = room - total_tokens(answered) - _steady_tokens(sections, texts, count)
+    raw, short = _with_short_results(raw, regions.newer, steady, count)
+    raw, skipped = _in_steps(raw, steady, limit)
     left_out, history, cuts = fit_history(raw, room - used, count)
-    left_out = (*skipped, *left_out)
+    left_out, cuts = (*skipped, *left_out), (*short, *cuts)
     if regions.archived:
         notes.append(f"{regions.archived:,} older messages of the archive do not fit")
 
@@ -297,27 +303,51 @@ def _answered(lines: Sequence[Message], room: int, count: Counter) -> list[Messa
     ]
 
 
-def _in_steps(
-    raw: Sequence[Message],
-    sections: Sequence[_Section],
-    texts: Sequence[str],
-    room: int,
-    limit: int,
-    count: Counter,
-) -> tuple[list[Message], list[Message]]:
-    """Messages without the oldest, where not all fit, and those; what goes, goes in large steps.
-
-    What differs from turn to turn counts with its cap, so that the next prompt begins alike.
-    """
-    volatile = ("Tail", "Retrieved")
-    used = sum(
-        section.cap if section.name in volatile else text_tokens(text, count)
+def _steady_tokens(sections: Sequence[_Section], texts: Sequence[str], count: Counter) -> int:
+    """Tokens of the sections, those that differ from turn to turn with their caps."""
+    return sum(
+        section.cap if section.name in ("Tail", "Retrieved") else text_tokens(text, count)
         for section, text in zip(sections, texts, strict=True)
     )
-    over = total_tokens(raw) - max(0, room - used)
+
+
+def _with_short_results(
+    raw: Sequence[Message], own: Collection[str], room: int, count: Counter
+) -> tuple[list[Message], tuple[str, ...]]:
+    """Messages whose tool results leave the history's room to the talk, and notes on those.
+
+    `own` are the ids of what the running turn brought.
+    """
+    results = [message for message in raw if message.role == "tool"]
+    sizes = [message.tokens for message in results if message.id in own]
+    own_most = _equal_share(sizes, int(room * OWN_RESULTS_SHARE))
+    shown, notes = list[Message](), list[str]()
+    for message in raw:
+        most = max(_LEAST_TAIL, own_most if message.id in own else int(room * RESULT_SHARE))
+        if message.role == "tool" and message.tokens > most:
+            notes.append(_shortened_note(message))
+            message = shorten_message(message, most, count)
+        shown.append(message)
+    return shown, tuple(notes)
+
+
+def _equal_share(sizes: Sequence[int], room: int) -> int:
+    """The most that each of some sizes may be for all of them to fit into a room."""
+    left = room
+    for at, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - at)
+        if size > share:
+            return share
+        left -= size
+    return room
+
+
+def _in_steps(raw: Sequence[Message], room: int, limit: int) -> tuple[list[Message], list[Message]]:
+    """Messages without the oldest, where not all fit, and those; what goes, goes in large steps."""
+    over = total_tokens(raw) - max(0, room)
     if over <= 0:
         return list(raw), []
-    step = max(1, int(limit * STEP_SHARE))
+    step = max(1, int(min(limit * STEP_SHARE, room * STEP_OF_ROOM)))
     surplus, newest = -(-over // step) * step, newest_turn(raw)
     sums = [0, *itertools.accumulate(message.tokens for message in raw)]
     points = [at for at in cut_points(raw) if at <= newest]
@@ -372,11 +402,15 @@ def fit_history(
         for message, most in zip(whole, caps, strict=True)
     ]
     notes = tuple(
-        f"message {message.id or '?'} is shown shortened ({message.tokens:,} tokens)"
+        _shortened_note(message)
         for message, shown in zip(whole, fitted, strict=True)
         if shown is not message
     )
     return *newest_that_fit(fitted, max(0, room)), notes
+
+
+def _shortened_note(message: Message) -> str:
+    return f"message {message.id or '?'} is shown shortened ({message.tokens:,} tokens)"
 
 
 def shorten_message(message: Message, cap_tokens: int, count: Counter) -> Message:

@@ -246,6 +246,32 @@ class TestFitPromptAlways(unittest.TestCase):
     """What holds for every prompt."""
 
     @FEW
+    @given(
+        st.lists(st.sampled_from(("line", "result", "own")), min_size=1, max_size=12),
+        st.integers(1, 40_000),
+        st.sampled_from(sorted(COUNTERS)),
+        st.integers(3_000, 30_000),
+    )
+    def test_results_leave_the_talk(self, shape, size, name, limit):
+        """However large results are, the newest exchanges that were said are shown."""
+        count, history = COUNTERS[name], list[Message]()
+        for at, what in enumerate(sorted(shape, key="own".__eq__)):
+            if what == "line":
+                history += [
+                    heard(f"hm {at}?", id=f"line-h{at}"),
+                    reply(f"aye {at}.", id=f"line-r{at}"),
+                ]
+            else:
+                made = calls(f"c{at}", id=f"{what}-c{at}")
+                history += [made, result(f"c{at}", "gold " * size, id=f"{what}-r{at}")]
+        newer = {message.id for message in history if message.id.startswith("own")}
+        prompt = prompt_of(history, limit, count, newer=newer)
+        self.assertTrue(prompt.fits)
+        shown, newest = shown_text(prompt), [m for m in history if m.id.startswith("line")][-6:]
+        for message in newest if shape.count("result") < 3 else ():
+            self.assertIn(message.content, shown)
+
+    @FEW
     @given(prompts())
     def test_roles(self, made):
         """Only the first message has the role `system`; a strict provider takes the rest."""
