@@ -86,6 +86,8 @@ def _repair_all() -> Iterator[None]:
         try:
             yield from script.history.warm()
             script.repair_when_ready()
+            if script.enabled:
+                script.spend.try_out()
             if is_first and script.enabled:
                 is_first = False
                 read_ahead(script, "")  # nobody in particular

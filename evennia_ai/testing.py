@@ -110,6 +110,9 @@ class ScriptedModel:
         reply = ModelReply(content="ready", model=model, prompt_tokens=16, cost=0.0)
         return succeed(replace(reply, completion_tokens=1))
 
+    def trial(self, model: str) -> "Deferred[ModelReply]":
+        return succeed(ModelReply(content="", model=model, attempts=0, cost=0.0))
+
     def release(self) -> None:
         """Let the answers that are held go; later calls are answered at once again."""
         self.held = False

@@ -110,6 +110,11 @@ def calls(*tool_calls: dict[str, Any], content: str | None = None, **fields: Any
     return Answer(content=content, tool_calls=tool_calls, **fields)
 
 
+def form(say: str | None = None, pose: str | None = None, call: Any = None) -> Answer:
+    """A reply that is a JSON object of words, pose and call."""
+    return text(json.dumps({"say": say, "pose": pose, "call": call}))
+
+
 def bad_arguments(name: str = "say", arguments: str = '{"text": "Hel') -> Answer:
     """A tool call whose arguments are not JSON."""
     return calls(call(name, arguments))
@@ -169,6 +174,7 @@ class LoopbackServer:
             one, ``/v1/models`` lists `MODELS`, and other paths are not found.
         page_status: Status of all of these answers, if it is set.
         drops_tools: Whether its model calls no tool when it is asked to.
+        takes_form: Whether it obeys a JSON schema.
 
     A client's trial of that is answered, counted in `trials`, and not kept among the requests, nor
     is what is read ahead with a reply of one token.
@@ -179,9 +185,10 @@ class LoopbackServer:
         respond: Callable[[dict[str, Any]], Answer] = echo,
         port: int = 0,
         drops_tools: bool = False,
+        takes_form: bool = False,
     ):
         self.respond = respond
-        self.drops_tools, self.trials = drops_tools, 0
+        self.drops_tools, self.takes_form, self.trials = drops_tools, takes_form, 0
         self.requests: list[Record] = []
         self.lookups: list[Record] = []
         self.pages: dict[str, Any] = {}
@@ -253,10 +260,14 @@ class LoopbackServer:
         with self._lock:
             if TRIAL in str(record.body.get("messages", ())):
                 self.trials += 1
-                asked = str(record.body["messages"][-1]["content"])
-                if ORDER in asked and not self.drops_tools:
-                    return calls(call("give", {"thing": "lamp", "to": GUEST}))
-                return text("A fine morning to you, friend.")
+                said, given = "A fine morning to you, friend.", {"thing": "lamp", "to": GUEST}
+                is_order = ORDER in str(record.body["messages"][-1]["content"])
+                if "response_format" in record.body and self.takes_form:
+                    made = {"name": "give", "arguments": given}
+                    return form(said, call=made if is_order else None)
+                if is_order and not self.drops_tools:
+                    return calls(call("give", given))
+                return text(said)
             if record.body.get("max_tokens") == 1:
                 return text("")
             self.requests.append(record)

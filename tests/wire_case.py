@@ -6,7 +6,7 @@ from evennia_ai.llm_interaction.models import RetryPolicy
 from tests import loopback
 from tests.base import AssistantTest
 from tests.loopback import LoopbackServer, check_pairs, count_tokens
-from tests.waiting import pump_until, wait_for
+from tests.waiting import wait_for
 
 LIMIT = 4000
 QUICK = RetryPolicy(attempts=2, base_s=0.01)
@@ -22,7 +22,7 @@ class WireTest(AssistantTest):
         wait_for(client.warm_up())
         services.use(model=client)
         # Its trial is over before anybody speaks.
-        pump_until(lambda: client.facts(self.script.model_name).calls_tools is not None)
+        wait_for(client.trial(self.script.model_name))
         self.configure(max_context_tokens=LIMIT, llm_timeout_s=2.0)
 
     def tearDown(self):

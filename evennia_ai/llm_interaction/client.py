@@ -17,7 +17,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,16 +31,17 @@ from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
-from evennia_ai.llm_interaction.profiles import (
-    ONLY_SPEAKS,
-    SPEAKS_AND_CALLS,
-    UNKNOWN,
-    Profile,
-    learned,
-)
+from evennia_ai.llm_interaction.profiles import Profile
 from evennia_ai.llm_interaction.tokens import TokenCounter
-from evennia_ai.llm_interaction.trial import talks_with_tools
-from evennia_ai.llm_interaction.values import READ_AHEAD, ModelFacts, ModelReply, ModelRequest
+from evennia_ai.llm_interaction.trial import TRIAL, speech_of
+from evennia_ai.llm_interaction.values import (
+    FORM,
+    READ_AHEAD,
+    SPEAKS_AND_CALLS,
+    ModelFacts,
+    ModelReply,
+    ModelRequest,
+)
 from evennia_ai.llm_interaction.windows import KnownWindow, Window
 
 T = TypeVar("T")
@@ -48,9 +49,8 @@ _log = Logger(namespace="evennia_ai.model")
 
 # The offline model needs milliseconds; it is asked even when all time is used up.
 _OFFLINE_GRACE_S = 5.0
-# Longest time of a trial whether a model is shown tools, and the pause before the next one.
+# Longest time of one call of a trial.
 TRIAL_S = 30.0
-TRIAL_PAUSE_S = 60.0
 # Longest time of a probe.
 PROBE_S = 20.0
 # A model whose account is empty is asked again after this long.
@@ -126,6 +126,14 @@ class ModelClient:
         """
         return self._start(self._probe(model))
 
+    def trial(self, model: str) -> Deferred[ModelReply]:
+        """Find out whether a model talks well with tools and calls them; what is found is kept.
+
+        Fires with what the calls cost, as one reply without words; its `attempts` are 0 where the
+        answer was known. Fails with `ModelError` if the model answered none of them.
+        """
+        return self._start(self._trial(model))
+
     @property
     def in_flight(self) -> int:
         """Calls in flight."""
@@ -148,7 +156,12 @@ class ModelClient:
         learned = () if where.is_offline else tuple(self.models.of(where.model).profile.said())
         price = wire.price_of(self._caller.litellm, where)
         free = not any(price or ()) and is_near(where.api_base or "")
-        return ModelFacts(known, self._calls_tools(where), learned, price, free)
+        profile = self.models.of(where.model).profile
+        can_call = profile.speech == FORM or (
+            profile.speech == SPEAKS_AND_CALLS and not profile.no_tools
+        )
+        calls_tools = can_call if profile.speech else None
+        return ModelFacts(known, calls_tools, learned, price, profile.speech, free)
 
     def _window(self, model: str) -> Window | None:
         known, listed = KnownWindow(), None
@@ -156,40 +169,6 @@ class ModelClient:
             known = self.models.of(self._endpoint(model, model).model).window
             listed = wire.window_of(self._caller.litellm, model)
         return known.limit(listed)
-
-    def _calls_tools(self, where: wire.Endpoint) -> bool | None:
-        """Whether a model talks well with tools and calls them; None if unknown. Answers at once.
-
-        It is tried in the background when this is first asked, and again after a while if the
-        server did not answer. What was found is kept.
-        """
-        if where.is_offline:
-            return None
-        known = self.models.of(where.model)
-        if known.profile.no_tools:
-            return False
-        if not known.profile.speech and self._clock() >= known.next_trial:
-            known.next_trial = self._clock() + TRIAL_PAUSE_S
-            # A server that does not answer shows in the calls that matter.
-            self._start(self._try_tools(where)).addErrback(lambda _: None)
-        return known.profile.speech == SPEAKS_AND_CALLS if known.profile.speech else None
-
-    async def _try_tools(self, where: wire.Endpoint) -> None:
-        caller = self._ready()
-
-        async def ask(request: ModelRequest) -> ModelReply:
-            async with asyncio.timeout(TRIAL_S):
-                return await caller.call(where, request, self.models.of(where.model).profile)
-
-        try:
-            calls = await talks_with_tools(ask, where.model, TRIAL_S)
-        except Exception as error:
-            if not learned(UNKNOWN, failure_of(error).said).no_tools:
-                raise  # nothing is known: it is tried again after a while
-            calls = False
-        profile = self.models.of(where.model).profile
-        speech = SPEAKS_AND_CALLS if calls else ONLY_SPEAKS
-        self.models.keep(where.model, replace(profile, speech=speech))
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = _thread.submit(work)
@@ -247,16 +226,7 @@ class ModelClient:
                     prompt_tokens=outcome.prompt_tokens or request.prompt_tokens,
                     completion_tokens=tokens or await asyncio.to_thread(_count, outcome.content),
                 )
-                # With what the replies before it cost in vain.
-                all_made = [reply, *(e for e in outcomes[:-1] if isinstance(e, ModelReply))]
-                costs = [each.cost for each in all_made]
-                return replace(
-                    reply,
-                    prompt_tokens=sum(each.prompt_tokens for each in all_made),
-                    completion_tokens=sum(each.completion_tokens for each in all_made),
-                    cost=None if None in costs else sum(filter(None, costs)),
-                    seconds=self._clock() - began,
-                )
+                return self._billed(reply, outcomes[:-1], began)
             failures.append((model, outcome))
             said = f"{_described(model, outcome)} ({request.purpose})"
             _thread.notify(_log.warn, "{said}", said=said)
@@ -273,6 +243,20 @@ class ModelClient:
             said,
             retryable=any(failure.retryable for _, failure in failures),
             kind=(asked or [failures[0][1]])[0].kind,
+        )
+
+    def _billed(
+        self, reply: ModelReply, before: Iterable[ModelReply | Failure], began: float
+    ) -> ModelReply:
+        """A reply with the time since `began`, and with what the replies before it cost."""
+        replies = [reply, *(each for each in before if isinstance(each, ModelReply))]
+        costs = [each.cost for each in replies]
+        return replace(
+            reply,
+            prompt_tokens=sum(each.prompt_tokens for each in replies),
+            completion_tokens=sum(each.completion_tokens for each in replies),
+            cost=None if None in costs else sum(filter(None, costs)),
+            seconds=self._clock() - began,
         )
 
     async def _look_up(self, where: wire.Endpoint) -> None:
@@ -387,8 +371,9 @@ class ModelClient:
         except BaseException:
             model.abandoned()
             raise
-        if isinstance(outcome, Failure) and outcome.kind == "unsendable":
-            model.abandoned()  # which says nothing of the model
+        is_unsent = isinstance(outcome, Failure) and outcome.kind == "unsendable"
+        if is_unsent or request.purpose == TRIAL:
+            model.abandoned()  # a trial ends no pause that another call was asked for
         elif isinstance(outcome, Failure) and not outcome.is_answer:
             model.failed()
         else:
@@ -415,6 +400,32 @@ class ModelClient:
         if said:
             detail = f"{detail}. It said: {said}"
         raise ModelError(detail, outcome.retryable, outcome.kind)
+
+    async def _trial(self, model: str) -> ModelReply:
+        where, began = self._endpoint(model, model), self._clock()
+        nothing = ModelReply(content="", model=model, attempts=0, cost=0.0)
+        if where.is_offline or self.models.of(where.model).profile.speech:
+            return nothing
+        outcomes: list[ModelReply | Failure] = []
+
+        async def ask(request: ModelRequest) -> ModelReply:
+            ends = self._clock() + request.timeout_s
+            outcome = await self._ask(request, where, ends, False, outcomes)
+            if isinstance(outcome, ModelReply):
+                return outcome
+            raise ModelError(_described(model, outcome), outcome.retryable, outcome.kind)
+
+        try:
+            speech = await speech_of(ask, where.model, TRIAL_S)
+        except ModelError as error:
+            if not any(isinstance(each, ModelReply) for each in outcomes):
+                raise
+            # What was asked is paid for; the rest is tried again later.
+            _thread.notify(_log.warn, "{said}", said=f"{error} (trial)")
+        else:
+            profile = self.models.of(where.model).profile
+            self.models.keep(where.model, replace(profile, speech=speech))
+        return self._billed(replace(nothing, attempts=len(outcomes)), outcomes, began)
 
 
 def _described(model: str, failure: Failure) -> str:

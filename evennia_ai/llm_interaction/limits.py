@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from evennia_ai.llm_interaction.budget import Room
 from evennia_ai.llm_interaction.regions import Caps
-from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelFacts
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, SPEAKS_AND_CALLS, ModelFacts
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 
 # Largest size of the prompt's part about room, time and people, and of a base model's summary.
@@ -72,7 +72,7 @@ class Limits:
     def speech(self) -> str:
         """How the model speaks and acts, in words."""
         if self.calls_tools:
-            return "words and tool calls"
+            return self.facts.speech or SPEAKS_AND_CALLS
         if self.is_base or self.facts.calls_tools is not None:
             return "words alone (orders are read from what people say)"
         return "words alone, until it has been tried with tools"

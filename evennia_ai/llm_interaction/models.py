@@ -20,7 +20,7 @@ from twisted.logger import Logger
 
 from evennia_ai.llm_interaction.failures import Failure
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, learned, plainest
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import FORM, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import PAGES, SHOWN, KnownWindow, Window, window_in
 
 _log = Logger(namespace="evennia_ai.model")
@@ -71,7 +71,6 @@ class Model:
     now: Callable[[], float]
     profile: Profile = UNKNOWN
     window: KnownWindow = KnownWindow()  # noqa: RUF009 - frozen
-    next_trial: float = -math.inf
     next_lookup: float = -math.inf
     is_stubborn: bool = False  # whether it refused the plainest shape, too
     failures: int = 0  # in a row
@@ -126,6 +125,8 @@ class Model:
         if outcome.kind not in _OF_SHAPE:
             return profile
         sent = {profile.limit_field, *request.extra, *(["stop"] if request.stop else ())}
+        if FORM in (request.speech, profile.speech):
+            sent.add("response_format")
         if request.thinking != "default":
             sent |= {"reasoning_effort", "chat_template_kwargs"}
         new = learned(profile, outcome.said, sent)

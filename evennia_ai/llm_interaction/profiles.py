@@ -17,13 +17,12 @@ from typing import Any
 from evennia_ai.history.frames import note
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.conversation import alternating
-from evennia_ai.llm_interaction.values import ModelRequest
+from evennia_ai.llm_interaction.form import form_format, form_rule
+from evennia_ai.llm_interaction.values import FORM, ModelRequest
 from evennia_ai.llm_interaction.windows import SERVERS, joined
 
 Chat = Mapping[str, Any]
 
-# What a trial finds of a model.
-SPEAKS_AND_CALLS, ONLY_SPEAKS = "words and tool calls", "words alone"
 # A reply that thinking used up is asked for again with so many times the tokens.
 MORE_ROOM = 4
 
@@ -51,7 +50,7 @@ class Profile(Stored):
     guessed: bool = False
     without: tuple[str, ...] = ()
     most_tokens: int = 0
-    speech: str = ""  # `SPEAKS_AND_CALLS` or `ONLY_SPEAKS`, as a trial found; empty before it
+    speech: str = ""  # how it speaks and acts, as a trial found; empty before it
 
     @property
     def limit_field(self) -> str:
@@ -61,8 +60,6 @@ class Profile(Stored):
     def said(self) -> list[str]:
         """What is known, in words."""
         shown = [flag["words"] for name, flag in SERVERS["flags"].items() if getattr(self, name)]
-        if self.speech:
-            shown.append(f"speaks by {self.speech}")
         if self.most_tokens:
             shown.append(f"gives replies of at most {self.most_tokens} tokens")
         return shown + [f"refuses the field `{name}`" for name in self.without]
@@ -140,6 +137,9 @@ def plainest(profile: Profile) -> Profile:
 
 def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
     """A request in the shape that a model takes."""
+    speech = request.speech or profile.speech
+    if speech == FORM:
+        request = _in_form(request, profile)
     messages: Sequence[Chat] = request.messages
     tools, extra = request.tools, request.extra
     if profile.no_tools:
@@ -168,10 +168,26 @@ def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
         request,
         messages=tuple(messages),
         tools=tuple(tools),
+        speech=speech,
         extra=extra,
         stop=() if "stop" in profile.without else request.stop,
         max_tokens=min(most, profile.most_tokens or most),
         thinking="off" if profile.thinks_less else request.thinking,
+    )
+
+
+def _in_form(request: ModelRequest, profile: Profile) -> ModelRequest:
+    """A request that asks for a JSON object instead of native tool calls."""
+    messages = _without_calls(request.messages)
+    if not (request.tools and messages) or "response_format" in profile.without:
+        return replace(request, messages=tuple(messages), tools=())
+    first = messages[0]
+    rule = f"{first['content']}\n\n{form_rule(request.tools)}"
+    return replace(
+        request,
+        messages=({**first, "content": rule}, *messages[1:]),
+        tools=(),
+        extra={**request.extra, "response_format": form_format(request.tools, request.reported)},
     )
 
 

@@ -1,19 +1,29 @@
 """A short trial of a model: whether it talks as well with tools as without, and calls one if asked.
 
 Many models do worse with tools in their prompt: they call them for small talk, or write the call as
-words. So a model is offered tools only where a few calls have shown that it handles them.
+words. So a model is offered tools only where a few calls have shown that it handles them: natively,
+else in a JSON object of words and call.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import note
 from evennia_ai.language.tables import DEFAULT
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
 from evennia_ai.llm_interaction.conversation import NOW, people_row, place_text, shipped_examples
 from evennia_ai.llm_interaction.reply import clean_reply, fault
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import (
+    FORM,
+    ONLY_SPEAKS,
+    SPEAKS_AND_CALLS,
+    ModelReply,
+    ModelRequest,
+)
 
+# The purpose of its requests.
+TRIAL = "trial"
 ME, GUEST = "Quillon", "Merrit"
 PERSONA = "You are a miller, friendly and a little sleepy."
 PLACE: dict[str, Any] = {"key": "The old mill", "description": "Flour dust hangs in the air."}
@@ -21,6 +31,10 @@ GREETING = f"Good morning, {ME}. How are you today?"
 SMALL_TALK = f"What a windy week this was, {ME}. My hat flew off twice."
 ORDER = f"{ME}, please give me the copper lamp."
 REPLY_TOKENS, TEMPERATURE = 120, 0.5
+
+
+# Failures by which a way to call tools is unfit; behind others, as no connection, nothing is known.
+UNFIT = ("bad_request", "bad_response", "empty", "refused")
 
 
 def _tool(name: str, says: str, *arguments: str) -> dict[str, Any]:
@@ -39,8 +53,9 @@ TOOLS = (
 )
 
 
-def trial_request(model: str, line: str, has_tools: bool, timeout_s: float) -> ModelRequest:
-    """The request of one line of the trial."""
+def trial_request(model: str, line: str, speech: str, timeout_s: float) -> ModelRequest:
+    """The request of one line of the trial; `speech` is how the model is to call tools."""
+    has_tools = speech != ONLY_SPEAKS
     place = place_text(PLACE, ("a millstone",), ("a copper lamp",))
     system = system_prompt(CONTEXTS[CONTEXT_AWAKE], ME, PERSONA, place, has_tools)
     messages = [{"role": "system", "content": system}]
@@ -57,25 +72,43 @@ def trial_request(model: str, line: str, has_tools: bool, timeout_s: float) -> M
         max_tokens=REPLY_TOKENS,
         timeout_s=timeout_s,
         extra={"temperature": TEMPERATURE},
-        purpose="trial",
+        speech=speech,
+        purpose=TRIAL,
     )
 
 
-async def talks_with_tools(
+async def speech_of(
     ask: Callable[[ModelRequest], Awaitable[ModelReply]], model: str, timeout_s: float
-) -> bool:
-    """Whether a model talks as well with tools as without, and calls one when it is asked.
+) -> str:
+    """How a model speaks and acts: the first way of `values` that it handles, else words alone.
 
     Args:
-        ask: Makes one call; may raise.
+        ask: Makes one call; raises `ModelError`.
         model: The model's name.
         timeout_s: Longest time of one call.
     """
+    for speech in (SPEAKS_AND_CALLS, FORM):
+        try:
+            if await _talks_with_tools(ask, model, speech, timeout_s):
+                return speech
+        except ModelError as error:
+            if error.kind not in UNFIT:
+                raise
+    return ONLY_SPEAKS
+
+
+async def _talks_with_tools(
+    ask: Callable[[ModelRequest], Awaitable[ModelReply]],
+    model: str,
+    speech: str,
+    timeout_s: float,
+) -> bool:
+    """Whether a model talks as well with tools as without, and calls one when it is asked."""
     for line in (GREETING, SMALL_TALK):
-        reply = await ask(trial_request(model, line, True, timeout_s))
+        reply = await ask(trial_request(model, line, speech, timeout_s))
         if reply.tool_calls or not _is_answer(reply, line):
             return False
-    reply = await ask(trial_request(model, ORDER, True, timeout_s))
+    reply = await ask(trial_request(model, ORDER, speech, timeout_s))
     return "give" in {call["function"]["name"] for call in reply.tool_calls}
 
 

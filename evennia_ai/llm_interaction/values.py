@@ -13,6 +13,10 @@ from evennia_ai.recall.values import Hit
 OFFLINE_MODEL = "offline/extractive"
 # The purpose of a request whose prompt is only to be read into the server's cache.
 READ_AHEAD = "read ahead"
+# How a model speaks and acts, as a trial finds: by native tool calls, by a JSON object of words and
+# call (`form`), or not at all.
+SPEAKS_AND_CALLS, FORM = "words and tool calls", "words and calls in a JSON object"
+ONLY_SPEAKS = "words alone"
 # A model that chooses silence ends at once; where more tokens left nothing, they were lost.
 SILENT_TOKENS = 4
 
@@ -39,6 +43,8 @@ class ModelRequest:
     within_s: float = 60.0  # most seconds for all tries at all models
     # Whether somebody else answers if none of these models does: half of the time left is theirs.
     has_next: bool = False
+    # How the model is to call tools: one of the above; empty for what was found of it.
+    speech: str = ""
     purpose: str = "tick"  # ``tick``, ``summary``, ``extraction`` and the like, for logs and bills
     prompt_tokens: int = 0  # tokens of the prompt as we count them
     # The tools that a text may call, by name, each with the argument that may follow as plain text;
@@ -91,6 +97,7 @@ class ModelFacts:
     calls_tools: bool | None = None
     profile: tuple[str, ...] = ()  # what was learned of it, in words
     price: tuple[float, float] | None = None  # US dollars for a token of a prompt and of a reply
+    speech: str = ""  # how it speaks and acts, as a trial found; empty before it
     own: bool = False  # whether it runs on a server of the game's own, which nobody bills
 
 

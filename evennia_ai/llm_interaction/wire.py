@@ -24,11 +24,12 @@ from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import sorted_failure
+from evennia_ai.llm_interaction.form import read_form
 from evennia_ai.llm_interaction.own_machine import without_proxy
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
 from evennia_ai.llm_interaction.tokens import use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import FORM, ModelReply, ModelRequest
 
 OFFLINE_PREFIX = "offline/"
 # OpenAI's client insists on a key; local servers accept any.
@@ -315,8 +316,12 @@ class Caller:
             text = "" if raw is None else storable(str(raw)).strip()
             for stop in request.stop:  # some servers know no stops
                 text = text.partition(stop)[0]
+            form = read_form(text) if request.speech == FORM else None
             answer = Read(text)
-            if not where.is_offline:
+            if form is not None:
+                calls = tuple(repaired(*each, request.called) for each in form.calls)
+                answer = replace(read(form.text, {}, request.reported), calls=calls)
+            elif not where.is_offline:
                 answer = read(text, request.called, request.reported)
             return ModelReply(
                 content=answer.text,

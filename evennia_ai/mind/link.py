@@ -40,7 +40,7 @@ PING_S, MOST_MISSED = 10.0, 6
 # somebody pays for.
 _MOST_TRIES, _MOST_PAID = 3, 2
 # Requests that somebody pays for: their answers are kept until they are fetched.
-PAID = frozenset({"model.complete", "model.probe"})
+PAID = frozenset({"model.complete", "model.probe", "model.trial"})
 GONE = "the mind's process ended; see `server/logs/mind.log`"
 
 

@@ -321,6 +321,8 @@ def check_model(in_game: bool) -> Any:
         return _fault(detail, "Give the model's server a larger window, 8,192 tokens or more.")
     if facts.calls_tools is False:
         detail += "; it speaks and is offered no tools (orders are read from what people say)"
+    elif facts.speech:
+        detail += f"; it speaks by {facts.speech}"
     return _fine(detail)
 
 

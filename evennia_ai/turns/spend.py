@@ -7,6 +7,7 @@ the caps until then, so that no more than one call goes beyond a cap.
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
+from math import inf
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks, succeed
@@ -38,6 +39,8 @@ from evennia_ai.turns.spend_book import (
 # The holder of the game's row, and what begins the holder of an assistant's own.
 GAME, OWN = "game", "assistant "
 RATE_S = 60.0
+# A model whose trial found nothing is tried out again after this long.
+TRIAL_S = 60.0
 # Calls that count towards no limit of the assistant's own: answers, those of a compaction, which
 # are bounded by what leaves, and those that staff ask for.
 NOT_OWN = (CONTEXT_AWAKE, "tick", "summary", CONTEXT_PRE_COMPACTION)
@@ -69,6 +72,9 @@ class SharedSpend:
         # What staff were told of caps, by holder and cap: the day or month, and how far.
         self.alerted: dict[tuple[str, Cap], tuple[str, str]] = {}
         self._setting = setting
+        # When models were last tried out, by name, and those that are being tried.
+        self._tried: dict[str, float] = {}
+        self._trying: set[str] = set()
         self._rows: dict[str, SpendRow] = {}
         # Of the calls that each player caused lately: when, and whether of the offline model.
         self._made: dict[str, list[tuple[float, bool]]] = {}
@@ -113,15 +119,36 @@ class SharedSpend:
         """Whether the game has not set its caps: models on its own machine are spared then."""
         return self._setting() is None
 
-    @inlineCallbacks
-    def probe(self, client: ModelClient, model: str, now: float) -> Steps[ModelReply]:
+    def probe(self, client: ModelClient, model: str, now: float) -> "Deferred[ModelReply]":
         """Try a model as `ModelClient.probe`, counted for the game; `SpendError` at its cap."""
+        return self._for_game(client.probe, model, now)
+
+    def try_out(self, client: ModelClient, model: str, now: float) -> None:
+        """Find out in the background how a model may call tools, if that is unknown.
+
+        It is counted for the game and under its cap. Where no answer came, or the cap is reached,
+        it is tried again after a while.
+        """
+        is_known = model == OFFLINE_MODEL or client.facts(model).calls_tools is not None
+        if is_known or model in self._trying or 0 <= now - self._tried.get(model, -inf) < TRIAL_S:
+            return
+        self._tried[model] = now
+        self._trying.add(model)
+        done = self._for_game(client.trial, model, now)
+        # A server that does not answer shows in the calls that matter.
+        done.addErrback(lambda _: None).addCallback(lambda _: self._trying.discard(model))
+
+    @inlineCallbacks
+    def _for_game(
+        self, ask: "Callable[[str], Deferred[ModelReply]]", model: str, now: float
+    ) -> Steps[ModelReply]:
+        """Fires with what `ask` gives for a model; that counts for the game."""
         for cap in caps_of("the game", self.limits(GAME), self.is_default):
             is_spared = cap.spares_own and self.runs_here(model)
             if not is_spared and cap.is_reached(self.row(GAME).at(now)):
                 raise SpendError(f"{cap} is reached, {cap.until}")
-        reply: ModelReply = yield client.probe(model)
-        if model != OFFLINE_MODEL:
+        reply: ModelReply = yield ask(model)
+        if model != OFFLINE_MODEL and reply.attempts:
             self.count([GAME], Amount.of(reply).on(self.runs_here(model)), now)
         return reply
 
@@ -275,6 +302,12 @@ class SpendHandler:
         waited = script.rest(wait_s) if wait_s else succeed(None)
         return waited.addCallback(lambda _: self._paid(request, ""))
 
+    def try_out(self) -> None:
+        """Find out how the assistant's own model may call tools, as `SharedSpend.try_out`."""
+        script = self._script
+        if script.config.llm_api != "completion":  # a base model calls none
+            self.shared.try_out(script.mind.model, script.model_name, script.now())
+
     def _counted(self, request: ModelRequest, account: str, payer: str) -> "Deferred[ModelReply]":
         """A paid call that counts for its payer only if the model itself gave the answer."""
         now = self._script.now()
@@ -324,6 +357,7 @@ class SpendHandler:
     @inlineCallbacks
     def _paid(self, request: ModelRequest, account: str) -> Steps[ModelReply]:
         script, shared = self._script, self.shared
+        self.try_out()
         models = request.model, *request.fallback_models
         facts = (script.mind.model.facts(model) for model in models if model != OFFLINE_MODEL)
         # The highest known price among the models that may answer.

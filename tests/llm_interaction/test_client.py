@@ -339,7 +339,8 @@ class TestProfiles(LoopbackCase):
         self.server.script(loopback.calls(loopback.call("say", {"text": "Aye."})))
         self.assertTrue(self.ask(tools=(TOOL,)).native)
         self.assertIsNone(self.client.facts("any").calls_tools)
-        pump_until(lambda: self.client.facts("any").calls_tools)
+        wait_for(self.client.trial("any"))
+        self.assertTrue(self.client.facts("any").calls_tools)
 
     def test_an_unknown_refusal(self):
         """The plainest shape is tried; a model that refuses it, too, is asked once from then on."""

@@ -2,17 +2,25 @@
 
 import unittest
 
+from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import wire
-from evennia_ai.llm_interaction.client import TRIAL_PAUSE_S, ModelClient
+from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import TOOL_RULES
 from evennia_ai.llm_interaction.prompt import TEMPERATURE
-from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
+from evennia_ai.llm_interaction.values import (
+    FORM,
+    ONLY_SPEAKS,
+    SPEAKS_AND_CALLS,
+    ModelRequest,
+    TurnRequest,
+)
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 from tests import loopback
 from tests.loopback import LoopbackServer
 from tests.waiting import pump_until, wait_for
+from tests.wire_case import QUICK
 
 MODEL = "openai/any"
 
@@ -36,30 +44,44 @@ class TestTrial(unittest.TestCase):
         return server.bodies[-1]
 
     def test_what_is_found_is_kept(self):
-        """The first question starts one trial; once it is over, the answer is known."""
-        for drops in (True, False):
-            server = self.server(drops_tools=drops)
-            client = self.client(server)
+        """A trial is made once: native calls first, then the form; its tokens are reported."""
+        for options, trials, speech in (
+            ({}, 3, SPEAKS_AND_CALLS),
+            ({"takes_form": True}, 3, SPEAKS_AND_CALLS),
+            ({"drops_tools": True, "takes_form": True}, 6, FORM),
+            ({"drops_tools": True}, 6, ONLY_SPEAKS),
+        ):
+            server = self.server(**options)
+            client = self.client(server, home_model=MODEL)
             self.assertIsNone(client.facts(MODEL).calls_tools)
-            pump_until(lambda client=client: client.facts(MODEL).calls_tools is not None)
-            self.assertEqual(client.facts(MODEL).calls_tools, not drops)
-            self.assertEqual((server.trials, server.requests), (3, []))
-            words = "speaks by words alone" if drops else "speaks by words and tool calls"
-            self.assertEqual(client.facts(MODEL).profile, (words,))
-        # The game's own model is tried at the start, before anybody asks.
-        client = self.client(server, home_model=MODEL)
-        pump_until(lambda: client.facts(MODEL).calls_tools)
+            reply = wait_for(client.trial(MODEL))
+            self.assertEqual((reply.content, reply.attempts), ("", trials))
+            self.assertGreater(reply.prompt_tokens, 300 * trials)
+            facts = client.facts(MODEL)
+            self.assertEqual((facts.speech, facts.calls_tools), (speech, speech != ONLY_SPEAKS))
+            self.assertEqual((server.trials, server.requests), (trials, []))
+            self.assertEqual(wait_for(client.trial(MODEL)).attempts, 0)
+            self.assertEqual(server.trials, trials)
 
-    def test_a_server_that_is_down_is_tried_again_later(self):
-        """What cannot be tried is unknown, and is not asked at every prompt."""
-        server, now = self.server(), [0.0]
-        client = self.client(server, clock=lambda: now[0])
+    def test_a_server_that_is_down(self):
+        """What cannot be tried is unknown; what cannot be asked for is no way to call tools."""
+        server = self.server()
+        client = self.client(server, retry=QUICK)
         server.stop()
-        for waited_s, asked in ((0, 1), (0, 0), (TRIAL_PAUSE_S, 1)):
-            now[0] += waited_s
-            self.assertIsNone(client.facts(MODEL).calls_tools)
-            self.assertEqual(len(client._in_flight), asked)
-            pump_until(lambda: not client._in_flight)
+        with self.assertRaises(ModelError):
+            wait_for(client.trial(MODEL))
+        self.assertIsNone(client.facts(MODEL).calls_tools)
+
+    def test_a_pause_goes_on(self):
+        """A trial that succeeds ends no pause of a model, which another call was asked for."""
+        server = self.server()
+        client = self.client(server)
+        done, model = client.trial(MODEL), client.models.of(MODEL)
+        pump_until(lambda: server.trials)
+        model.rest(60.0)
+        wait_for(done)
+        self.assertTrue(model.is_open)
+        self.assertIsNone(client.facts(MODEL).calls_tools)
 
     def test_servers_of_the_games_own(self):
         """A known provider's address is none."""

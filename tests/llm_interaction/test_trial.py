@@ -13,8 +13,9 @@ from evennia_ai.llm_interaction.trial import (
     ME,
     ORDER,
     SMALL_TALK,
-    talks_with_tools,
+    speech_of,
 )
+from evennia_ai.llm_interaction.values import FORM, ONLY_SPEAKS, SPEAKS_AND_CALLS
 from evennia_ai.testing import ScriptedModel, call
 
 HELLO, WIND = "Sleepy, but well, thank you.", "Mine is in the millpond since Tuesday."
@@ -28,7 +29,7 @@ def found(*answers):
     async def ask(request):
         return await model.complete(request).asFuture(asyncio.get_running_loop())
 
-    result = asyncio.run(talks_with_tools(ask, "any/model", 9.0))
+    result = asyncio.run(speech_of(ask, "any/model", 9.0))
     return result, model.requests
 
 
@@ -55,14 +56,20 @@ class TestTrial(unittest.TestCase):
             (False, (HELLO, "<answer/>")),
         ):
             with self.subTest(answers):
-                result, requests = found(*answers)
-                self.assertEqual(result, calls_tools)
-                self.assertEqual(len(requests), len(answers))
+                for before, speech in (((), SPEAKS_AND_CALLS), (("",), FORM)):
+                    result, requests = found(*before, *answers)
+                    self.assertEqual(result, speech if calls_tools else ONLY_SPEAKS)
+                    ways = [request.speech for request in requests]
+                    tried = [SPEAKS_AND_CALLS] * len(before) + [speech] * len(answers)
+                    self.assertEqual(ways[: len(tried)], tried)
 
     def test_a_server_that_fails(self):
-        """Its error is raised: nothing is found."""
+        """Its error is raised: nothing is found. A refusal of tools leads to the next way."""
         with self.assertRaises(ModelError):
             found(HELLO, ModelError("no server", retryable=True, kind="connection"))
+        refused = ModelError("no tools here", kind="bad_request")
+        self.assertEqual(found(HELLO, refused, HELLO, WIND, GIVEN)[0], FORM)
+        self.assertEqual(found(refused, HELLO, refused)[0], ONLY_SPEAKS)
 
     def test_what_is_asked(self):
         """An ordinary prompt, with examples, a few tools and the line last."""
@@ -78,6 +85,6 @@ class TestTrial(unittest.TestCase):
             self.assertEqual((request.model, request.timeout_s), ("any/model", 9.0))
         beginnings = {str(request.messages[:-1]) for request in requests}
         self.assertEqual(len(beginnings), 1)  # which servers cache
-        bare = trial.trial_request("any/model", GREETING, False, 9.0)
+        bare = trial.trial_request("any/model", GREETING, ONLY_SPEAKS, 9.0)
         self.assertEqual(bare.tools, ())
         self.assertNotIn(TOOL_RULES, bare.messages[0]["content"])

@@ -72,6 +72,7 @@ class TestRequests(MindTest):
         reply = wait_for(model.complete(request()))
         self.assertEqual((reply.content, reply.model), ("Good evening.", "loopback"))
         self.assertTrue(wait_for(model.probe("loopback")).content)
+        self.assertEqual(wait_for(model.trial("loopback")).attempts, 3)
         wait_for(mind.warm_up("loopback"))
         self.assertEqual(mind.model.facts("gpt-4o").window.tokens, 128_000)
         self.assertGreater(mind.model.facts("gpt-4o").price[1], 0)

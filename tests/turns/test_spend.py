@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from evennia_ai.errors import SpendError
@@ -10,7 +10,7 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
-from evennia_ai.turns.spend import GAME, SharedSpend
+from evennia_ai.turns.spend import GAME, TRIAL_S, SharedSpend
 from evennia_ai.turns.spend_book import DEFAULT
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
@@ -255,6 +255,42 @@ class TestDefaultCap(SpendTest):
         self.successResultOf(self.ask())
         self.failureResultOf(shared.probe(self.model, "m", now), SpendError)
         self.successResultOf(shared.probe(self.model, "own", now))
+
+    def test_a_trial_counts(self):
+        """Finding out how a model calls tools is paid by the game, once; a cap puts it off."""
+        shared, now, tried = self.aria.shared_spend, self.aria.now(), []
+
+        def trial(model):
+            tried.append(model)
+            return succeed(paid(900, model=model, attempts=3 if model == "m" else 0))
+
+        self.model.trial, self.model.calls_tools = trial, None
+        for after_s, times in ((0, 1), (1, 1), (TRIAL_S, 2)):
+            shared.try_out(self.model, "m", now + after_s)
+            self.assertEqual(tried, ["m"] * times)
+        self.assertEqual((self.spent(GAME).tokens, self.spent().tokens), (1800, 0))
+        shared.try_out(self.model, OFFLINE_MODEL, now)
+        shared.try_out(self.model, "known", now)  # by the mind, which had not said so yet
+        self.assertEqual((tried[2:], self.spent(GAME).tokens), (["known"], 1800))
+        self.aria.spend_caps = {"game": {"tokens_day": 100}}
+        shared.try_out(self.model, "n", now)
+        self.assertNotIn("n", tried)
+        self.aria.spend_caps = None
+        self.model.calls_tools = True
+        shared.try_out(self.model, "o", now)
+        self.assertNotIn("o", tried)
+
+    def test_when_it_is_tried(self):
+        """With the first call of a model that may call tools."""
+        tried = []
+        self.model.trial = lambda model: tried.append(model) or succeed(paid(0, attempts=0))
+        self.model.calls_tools = None
+        self.configure(llm_api="completion")
+        self.successResultOf(self.ask())
+        self.assertEqual(tried, [])
+        self.configure(llm_api="chat")
+        self.successResultOf(self.ask())
+        self.assertEqual(tried, [self.aria.model_name])
 
 
 class TestQuestions(SpendTest):

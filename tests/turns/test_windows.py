@@ -13,7 +13,7 @@ from evennia_ai.sleep.compaction.due import check_room, no_room
 from tests import loopback
 from tests.loopback import Answer, LoopbackServer, count_tokens
 from tests.steps import verify_history
-from tests.waiting import pump_until, wait_for
+from tests.waiting import wait_for
 from tests.wire_case import QUICK, WireTest
 
 WINDOW = 4096
@@ -75,7 +75,7 @@ class SmallWindow(WireTest):
             self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": names}}
         wait_for(client.warm_up())
         # Its trial is over before anybody speaks.
-        pump_until(lambda: client.facts(self.script.model_name).calls_tools)
+        wait_for(client.trial(self.script.model_name))
 
     def live(self, turns):
         """So many turns; returns after which of them the server had refused how many requests."""

@@ -1,0 +1,85 @@
+"""Words and tool calls as one JSON object, for models without working tool calling of their own.
+
+The request asks for the object by a JSON schema and names the tools in the system text. The call in
+the reply is judged like a native one.
+
+>>> read_form('{"say": "Here.", "pose": null, "call": {"name": "look", "arguments": {}}}')
+Form(text='Here.', calls=(('look', '{}'),))
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evennia_ai.history.records import as_dict
+from evennia_ai.llm_interaction.tool_calls import loaded
+
+FIELDS = ("say", "pose", "call")
+_RULE = """Answer with a JSON object: "say" is what you say aloud, "pose" what you do, in the \
+third person and without your name, "call" a tool to call; each is null where there is none. The \
+tools are:"""
+_TEXT = {"type": ["string", "null"]}
+
+Tool = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Form:
+    """What an object says and calls."""
+
+    text: str  # the words, a pose in stars before them
+    calls: tuple[tuple[str, str], ...] = ()  # name and arguments of each call, as JSON
+
+
+def form_format(tools: Sequence[Tool], takes_many: bool) -> dict[str, Any]:
+    """The field `response_format` that asks for the object.
+
+    `takes_many` is whether it may make several calls: in a job that nobody hears.
+    """
+    functions = [as_dict(tool.get("function")) for tool in tools]
+    calls = [_object(name={"enum": [f["name"]]}, arguments=f["parameters"]) for f in functions]
+    call: dict[str, Any] = {"anyOf": [{"type": "null"}, *calls]}
+    if takes_many:
+        call = {"type": "array", "items": {"anyOf": calls}}
+    schema = _object(say=_TEXT, pose=_TEXT, call=call)
+    return {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+
+
+def form_rule(tools: Sequence[Tool]) -> str:
+    """What the system text says of the object: its fields, and a line for each tool."""
+    lines = [_RULE]
+    for tool in tools:
+        function = as_dict(tool.get("function"))
+        names = ", ".join(as_dict(as_dict(function.get("parameters")).get("properties")))
+        lines.append(f"- {function['name']}({names}): {function.get('description', '')}")
+    return "\n".join(lines)
+
+
+def read_form(text: str) -> Form | None:
+    """An object as it was meant; None for a text that is none."""
+    value = loaded(text)
+    if not isinstance(value, dict) or not value.keys() <= {*FIELDS}:
+        return None
+    said, pose = (value[key] if isinstance(value.get(key), str) else "" for key in ("say", "pose"))
+    pose = " ".join(pose.replace("*", " ").split())
+    made = value.get("call")
+    calls = [as_dict(call) for call in (made if isinstance(made, list) else [made])]
+    return Form(
+        "\n".join(filter(None, (f"*{pose}*" if pose else "", said))),
+        tuple(
+            (str(call["name"]), json.dumps(call.get("arguments") or {}, ensure_ascii=False))
+            for call in calls
+            if call.get("name")
+        ),
+    )
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    names = [*properties]
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": names,
+        "additionalProperties": False,
+    }
