@@ -230,14 +230,14 @@ class ModelClient:
             failures.append((model, outcome))
             said = f"{_described(model, outcome)} ({request.purpose})"
             _thread.notify(_log.warn, "{said}", said=said)
-            if not place and outcome.kind == "context_window":
+            if not place and outcome.does == "shrink":
                 break  # a shorter prompt for this model is better than another model
         # The error's kind is that of the first model that was asked.
         asked = [failure for _, failure in failures if failure.kind != "breaker_open"]
         said = "no model answered: "
         said += "; ".join(_described(model, failure) for model, failure in failures)
         for model, failure in failures:
-            if failure.kind == "context_window":
+            if failure.does == "shrink":
                 raise WindowError(said, model)
         raise ModelError(
             said,
@@ -280,7 +280,7 @@ class ModelClient:
         known, sizes = self.models.of(where.model), (request.prompt_tokens, request.max_tokens)
         if isinstance(outcome, ModelReply):
             return outcome
-        if outcome.kind == "context_window":
+        if outcome.does == "shrink":
             listed = wire.window_of(self._ready().litellm, where.model)
             known.window = known.window.overflowed(outcome.window, *sizes, listed)
         elif outcome.kind == "connection":  # one that comes back may have another window
@@ -345,7 +345,7 @@ class ModelClient:
         """Let a model rest if its failure asks for it: who comes next must not wait in vain."""
         if is_hung:
             model.rest(self._retry.cooldown_s)
-        elif failure.kind == "credit":
+        elif failure.does == "pay":
             model.rest(CREDIT_REST_S)
         elif failure.retry_after_s:
             model.rest(min(failure.retry_after_s, REST_CAP_S))

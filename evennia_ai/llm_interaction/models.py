@@ -25,10 +25,6 @@ from evennia_ai.llm_interaction.windows import PAGES, SHOWN, KnownWindow, Window
 
 _log = Logger(namespace="evennia_ai.model")
 
-# Failures whose text may be about the shape of the request.
-_OF_SHAPE = ("bad_request", "server", "bad_response", "not_found")
-# An unreadable reply is requested only once more: it costs as much as a good one.
-_MOST_ATTEMPTS = {"bad_response": 2}
 # Longest time that a server has to say its window.
 LOOKUP_S = 2.0
 
@@ -55,7 +51,7 @@ class RetryPolicy:
         The back-off is ``base_s * 2 ** (attempt - 1)``, half of it random (`jitter` is in 0..1),
         so that many assistants do not retry at the same moment.
         """
-        most = min(self.attempts, _MOST_ATTEMPTS.get(failure.kind, self.attempts))
+        most = min(self.attempts, failure.row.get("tries", self.attempts))
         asked = failure.retry_after_s or 0.0
         if not failure.retryable or attempt >= most or asked > self.max_wait_s:
             return None
@@ -122,7 +118,7 @@ class Model:
             if not outcome.is_empty:
                 return profile
             return replace(profile, thinks=True, thinks_less=profile.thinks)
-        if outcome.kind not in _OF_SHAPE:
+        if not outcome.row.get("of_shape"):
             return profile
         sent = {profile.limit_field, *request.extra, *(["stop"] if request.stop else ())}
         if FORM in (request.speech, profile.speech):

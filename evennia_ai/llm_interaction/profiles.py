@@ -17,9 +17,9 @@ from typing import Any
 from evennia_ai.history.frames import note
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.conversation import alternating
+from evennia_ai.llm_interaction.failures import SERVERS, joined
 from evennia_ai.llm_interaction.form import form_format, form_rule
 from evennia_ai.llm_interaction.values import FORM, ModelRequest
-from evennia_ai.llm_interaction.windows import SERVERS, joined
 
 Chat = Mapping[str, Any]
 

@@ -1,13 +1,11 @@
-"""A model's context window, read from what servers answer and from overflow errors. No I/O.
+"""A model's context window: who says it, and what it is after an overflow. No I/O.
 
 A window is what a server says, or what an overflow names. Usage figures say nothing about it: some
 servers count thoughts and tools into a prompt, others leave out what they had in their cache.
 """
 
 import re
-import tomllib
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from evennia_ai.history.records import as_dict, as_list
 
@@ -93,50 +91,7 @@ class KnownWindow:
         return replace(known, refused=Window(max(1, half), HALVED))
 
 
-# What servers say, and what it means.
-SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
-
-
-# A number of tokens, not of thousands, and what may stand in front of it.
-_NUMBER = r"(\d[\d,]{0,15})(?![\d.,]{0,15}[km]\b)"
-_IS = r"""["'`\s=]+(?:(?:is|was|of|to|at|only|allowed|set|for|this|the|model)\b["'`\s:=]*){0,6}"""
-
-
-def joined(lines: str) -> str:
-    """An expression from its alternatives, a line each."""
-    return "|".join(lines.replace("{is}", _IS).replace("{number}", _NUMBER).splitlines())
-
-
-_WINDOWS = [re.compile(joined(each), re.I) for each in SERVERS["window"]["named"].splitlines()]
-_OVERFLOW = {name: re.compile(joined(of), re.I) for name, of in SERVERS["overflow"].items()}
-
-
-def is_overflow(text: str, asked: str = "") -> bool:
-    """Whether the text of an error, also a quoted JSON body, says that a prompt was too large.
-
-    Args:
-        text: What the server said.
-        asked: The texts of the request. What a server quotes of them says nothing.
-    """
-    if _OVERFLOW["rate"].search(text):
-        return "too large for model" in text.lower()
-    if _OVERFLOW["of_reply"].search(text) and "context length" not in text:
-        return False
-    hits = [hit[0] in asked for hit in _OVERFLOW["says"].finditer(text)]
-    return not all(hits) or (bool(hits) and named_window(text, asked) is not None)
-
-
-def named_window(text: str, asked: str = "") -> int | None:
-    """The window in the text of an error that is known to be an overflow; None without one.
-
-    `asked` as for `is_overflow`.
-    """
-    hits = (hit for pattern in _WINDOWS for hit in pattern.finditer(text))
-    counts = (_tokens(hit[1]) for hit in hits if hit[0] not in asked)
-    return next(filter(None, counts), None)
-
-
-def _tokens(value: object) -> int | None:
+def as_window(value: object) -> int | None:
     """A number, or the digits of one, as a size in tokens; None if it cannot be one."""
     if isinstance(value, str) and len(value) < 15 and value.replace(",", "").isdecimal():
         value = int(value.replace(",", ""))
@@ -170,4 +125,4 @@ def window_in(answer: object, model: str, source: str) -> Window | None:
     values += [entry.get("value")] if source == KOBOLD else []
     values += re.findall(r"^num_ctx\s+(\d+)", str(parameters or ""), re.MULTILINE)
     values += [value for name, value in facts.items() if str(name).endswith(".context_length")]
-    return next((Window(tokens, source) for each in values if (tokens := _tokens(each))), None)
+    return next((Window(tokens, source) for each in values if (tokens := as_window(each))), None)

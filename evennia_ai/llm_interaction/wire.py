@@ -23,7 +23,7 @@ from evennia_ai.language.words import storable, storable_json, storable_value
 from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
-from evennia_ai.llm_interaction.failures import sorted_failure
+from evennia_ai.llm_interaction.failures import failure_of_end, sorted_failure
 from evennia_ai.llm_interaction.form import read_form
 from evennia_ai.llm_interaction.own_machine import without_proxy
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
@@ -353,32 +353,16 @@ class Caller:
         return None if each is None else tokens * float(each)
 
 
-# What a provider calls the end of a reply that is none, and the kind of that failure.
-_NO_REPLY = (
-    (
-        "refused",
-        r"content.?filter|safety|prohibited|blocklist|recitation|spii|refusal|sensitive",
-        "refused by the provider's content policy",
-    ),
-    (
-        "bad_response",
-        r"error|network|abort|insufficient|malformed|unexpected_tool|missing_thought|too_many_tool",
-        "a reply that the provider could not read",
-    ),
-)
-
-
 def _refuse(choice: Any, message: Any) -> None:
     """Raise `ModelError` for a reply that a filter or an error ended, or that is a refusal."""
     more = getattr(choice, "provider_specific_fields", None) or {}
-    if error := more.get("error"):
-        failure = sorted_failure("server", None, str(error))
-        raise ModelError("an error instead of a reply", failure.retryable, failure.kind)
     ends = [getattr(choice, "finish_reason", ""), more.get("native_finish_reason")]
     ends += ["refusal"] if getattr(message, "refusal", None) else []
-    for kind, pattern, why in _NO_REPLY:
-        if any(re.match(pattern, str(end), re.I) for end in ends):
-            raise ModelError(why, kind == "bad_response", kind)
+    failure = failure_of_end(ends)
+    if error := more.get("error"):
+        failure = sorted_failure("server", None, str(error))
+    if failure is not None:
+        raise ModelError(failure.explained, failure.retryable, failure.kind)
 
 
 def _tool_calls(

@@ -8,10 +8,9 @@ from email.utils import formatdate
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.failures import (
     failure_of,
-    retry_after_s,
     sorted_failure,
-    told_wait_s,
 )
+from evennia_ai.llm_interaction.waits import retry_after_s, told_wait_s
 
 # Kind, status, text; the texts are of public documents and reports.
 SAID = (

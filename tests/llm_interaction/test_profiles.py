@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.frames import read_talk_line
+from evennia_ai.llm_interaction.failures import SERVERS
 from evennia_ai.llm_interaction.profiles import (
     UNKNOWN,
     Profile,
@@ -16,7 +17,6 @@ from evennia_ai.llm_interaction.profiles import (
     reshaped,
 )
 from evennia_ai.llm_interaction.values import ModelRequest
-from evennia_ai.llm_interaction.windows import SERVERS
 from tests.strategies import FEW, call
 
 # ruff: noqa: E501 - the texts stand as they come

@@ -7,6 +7,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.llm_interaction.failures import is_overflow, named_window
 from evennia_ai.llm_interaction.windows import (
     HALVED,
     LEAST_TOKENS,
@@ -16,8 +17,6 @@ from evennia_ai.llm_interaction.windows import (
     TABLE,
     KnownWindow,
     Window,
-    is_overflow,
-    named_window,
     window_in,
 )
 from tests.strategies import FEW
