@@ -93,7 +93,6 @@ _BROKEN_OFF = re.compile(
 
 # Marks by one name each: signs for angles, bars and blanks, namespaces, attributes, letters' case.
 
-_BESIDE = "emotion|mood|status|state|stats|action|memory|ooc"
 _ALIKE = replacements(
     r"\A#{1,4} (?:thinking|thoughts?|reasoning|analysis)\b(?s:.{0,5000}?)\n(?=#{1,4} )",
     # words of a story, too, which are thoughts only in a pair
@@ -120,26 +119,14 @@ _ALIKE = replacements(
     ),
     (r"<tool_call (?:id|index)=[^<>\n]{0,60}>", "<tool_call>"),
     (r"\[TOOL_CALLS?\]", "[TOOL_CALLS]"),
-    # what a game's interface is to show beside the words; in a sentence it is a part of it
-    rf"(?:^|(?<=[.!?\u2026\"*]))(?:[ \t]*<({_BESIDE})>[^<>]{{0,300}}</\1>)+",
-    rf"^(?:[ \t]*<({_BESIDE}|note|context)>[^<>]{{0,300}}</\1>)+",
-    (rf"<({_BESIDE}|note|context)>([^<>]{{0,300}})</\1>", r"\2"),
     r"^(?:>>>|<\|recipient\|>\s*)all\s*(?:<\|content\|>)?",
     (r"^(?:>>>|<\|recipient\|>\s*)([\w.]{1,60})\s*(?:<\|content\|>|\n)", r"<function=\1>"),
-)
-# What some write who choose to say nothing.
-_SILENT = re.compile(
-    r"\s*(?:[\[(<{]\W{0,2}(?:silence|(?:stays|remains|is) silent|says nothing"
-    r"|no[ _](?:response|reply|answer)(?: needed| required)?)\W{0,4}|null)\s*",
-    re.I,
 )
 _BARS = re.compile(r"<[|\uff5c][^<>\n]{0,60}[|\uff5c]>")
 
 
 def _named_alike(text: str, tools: Tools) -> str:
     """A text whose marks have their plain names; a tool's own tag is a call of it."""
-    if "noop" in tools and _SILENT.fullmatch(text):
-        return "<function=noop></function>"
     for pattern, instead in _ALIKE:
         text = pattern.sub(instead, text)
     text = _BARS.sub(lambda mark: mark[0].replace("\u2581", "_").replace("\uff5c", "|"), text)

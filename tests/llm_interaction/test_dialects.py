@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction.dialects import DRESSED_CHARS, MOST_CALLS, folded, read, repaired
+from evennia_ai.llm_interaction.reply import MACHINE_TEXT, fault
 from tests.growth import assert_not_square
 from tests.strategies import FEW
 
@@ -378,10 +379,6 @@ class TestRead(unittest.TestCase):
             ("The plan <plan>go north</plan>.", "The plan go north."),
             ("The <plan>road\n</plan>\nCome.", "The road\n\nCome."),
             ("<plan>I greet Bob.</plan>Well met.", "Well met."),
-            ("My words: <note>hide the key</note> he wrote.", "My words: hide the key he wrote."),
-            ("<mood>warm</mood><note>Bob is here.</note>Well met.", "Well met."),
-            ("Well met. <mood>warm</mood> Sit.", "Well met. Sit."),
-            ("I said <action>go</action> to him.", "I said go to him."),
             ("Bob, waiting there: come in.", None),
             ("Bob, waiting there: Come in.", None),
             ("Bob, waiting: come in.", None),
@@ -397,6 +394,19 @@ class TestRead(unittest.TestCase):
                 answer = read(text, TOOLS)
                 self.assertEqual((answer.text, answer.calls), (text if said is None else said, ()))
 
+    def test_tags_of_no_family(self):
+        """Words in a tag that no model's template has are not taken away: they are a fault."""
+        for text in (
+            "<mood>warm</mood> Well met.",
+            "Well met.\n<ooc>Back soon.</ooc>",
+            "I said <note>go</note> to him.",
+        ):
+            said = read(text, TOOLS).text
+            inner = re.search(r">([^<]+)<", text)[1]
+            self.assertIn(inner, said)
+            self.assertEqual(fault(said, "", [], []), MACHINE_TEXT)
+        self.assertEqual(read("[silence]", TOOLS).text, "[silence]")
+
     def test_odd_calls(self):
         """Calls without arguments, and what cannot be read as a call.
 
@@ -407,7 +417,6 @@ class TestRead(unittest.TestCase):
             ('<tool_call>{"name": "dance", "arguments": {}}</tool_call>', (("dance", "{}"),)),
             ("<function=noop></function>", (("noop", "{}"),)),
             ("*noop*", (("noop", "{}"),)),
-            ("[No reply needed.]", (("noop", "{}"),)),
             ("say({[]: 1})", ()),
             ("Tool: say\nUse: nails", ()),
             ("Action: look\nAction Input:", (("look", "{}"),)),

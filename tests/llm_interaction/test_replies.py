@@ -193,7 +193,6 @@ WRAPPED = (
     "<message>%</message>",
     "<Aria>%</Aria>",
     "<dialogue>%</dialogue>",
-    "<mood>warm</mood>\n%",
     "<p>%</p>",
     "**Aria**: %",
     "Aria (smiling): %",
