@@ -142,10 +142,8 @@ def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
         request = _in_form(request, profile)
     messages: Sequence[Chat] = request.messages
     tools, extra = request.tools, request.extra
-    if profile.no_tools:
+    if profile.no_tools or (profile.tools_stay and not tools):
         messages, tools = _without_calls(messages), ()
-    elif profile.tools_stay and not tools:
-        tools = _tools_of(messages)
     if profile.thoughts_back:
         messages = [
             {**m, "reasoning_content": m.get("reasoning_content") or _SILENCE}
@@ -209,14 +207,6 @@ def _without_calls(messages: Sequence[Chat]) -> Sequence[Chat]:
 _SILENCE = "…"
 # What a line of the user is, where one must be and nobody spoke.
 _GO_ON = "[Go on.]"
-
-
-def _tools_of(messages: Sequence[Chat]) -> tuple[Chat, ...]:
-    """The tools that were called, for a prompt that offers none."""
-    names = {call["function"]["name"] for m in messages for call in m.get("tool_calls") or ()}
-    schema = {"type": "object", "properties": {}}
-    functions = ({"name": name, "parameters": schema} for name in sorted(names))
-    return tuple({"type": "function", "function": each} for each in functions)
 
 
 def _with_short_ids(message: Chat) -> Chat:

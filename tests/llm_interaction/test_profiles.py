@@ -255,12 +255,16 @@ class TestReshaped(unittest.TestCase):
         self.assertEqual(Profile(completion_limit=True).limit_field, "max_completion_tokens")
 
     def test_calls(self):
-        """A short id is the same at the call and at its result; tools stand beside old calls."""
+        """A short id is the same at the call and at its result; calls go where tools must stay."""
         shown = reshaped(request(), Profile(short_ids=True)).messages
         self.assertEqual(shown[4]["tool_calls"][0]["id"], shown[5]["tool_call_id"])
         self.assertRegex(shown[5]["tool_call_id"], r"\A[a-z0-9]{9}\Z")
-        [tool] = reshaped(ModelRequest(model="m", messages=TALK), Profile(tools_stay=True)).tools
-        self.assertEqual(tool["function"]["name"], "look")
+        bare = ModelRequest(model="m", messages=TALK)
+        shown = reshaped(bare, Profile(tools_stay=True))
+        self.assertEqual((shown.tools, "tool" in roles(shown)), ((), False))
+        self.assertIn("(look: A bar.)", json.dumps(shown.messages))
+        offered = replace(bare, tools=request().tools or ({"type": "function"},))
+        self.assertEqual(reshaped(offered, Profile(tools_stay=True)).messages, TALK)
 
     def test_results_without_tools(self):
         """For a model that takes no tools what a call gave is a note, on one line, between turns."""
