@@ -1,20 +1,28 @@
-"""Figures of the house: lines by folder, functions that take the assistant, arrows up, circles.
+"""Figures of the house: size by folder, long functions, arrows up, circles, modules a line passes.
 
     python scripts/house.py [FOLDER OF A CHECKOUT]
 
-Imports for the type checker alone, and those inside functions, count too.
+Size is counted in nodes of the syntax tree, which no layout changes. Imports for the type checker
+alone, and those inside functions, count too. The modules that a heard line and a compaction pass
+are those of whose functions one is called on the reactor's thread (`modules_passed`).
 """
 
 import ast
 import configparser
+import contextlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
-ROOT = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parents[1])
-PACKAGE = ROOT / "evennia_ai"
+HERE = Path(__file__).parents[1]
+LONG_LINES = 60  # of a function without its docstring
+# Fakes for tests, which no game calls.
+FAKES = "testing.py"
+LINES = 40  # of the history that is compacted
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
@@ -37,24 +45,71 @@ def reach(graph: dict[str, set[str]], start: str) -> set[str]:
     return reached
 
 
-def main() -> None:
-    """Print the figures."""
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
-    lines, files, takers = Counter[str](), Counter[str](), 0
-    graph: dict[str, set[str]] = {}
-    for path, text in texts.items():
-        parts, tree = path.relative_to(PACKAGE).with_suffix("").parts, ast.parse(text)
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many lines a function has below its docstring."""
+    first = function.body[0]
+    begin = first.lineno - 1
+    if ast.get_docstring(function) is not None:
+        begin = first.end_lineno or begin
+    return (function.end_lineno or begin) - begin
+
+
+def modules_passed(work: Callable[[], Any]) -> set[str]:
+    """The package's modules of whose functions one is called on this thread while work runs."""
+    folder = str(HERE / "evennia_ai")
+    files: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            files.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    names = {str(Path(file).relative_to(folder)) for file in files if file.startswith(folder)}
+    return names - {FAKES}
+
+
+def print_size(texts: dict[Path, str], trees: dict[Path, ast.AST], package: Path) -> None:
+    """Nodes and lines by folder, conditional expressions and long functions."""
+    nodes, lines, files = Counter[str](), Counter[str](), Counter[str]()
+    conditionals, takers, long_functions = 0, 0, []
+    for path, tree in trees.items():
+        parts = path.relative_to(package).parts
         folder = parts[0] if len(parts) > 1 else "(top)"
-        lines[folder] += text.count("\n")
+        lines[folder] += texts[path].count("\n")
         files[folder] += 1
+        for node in ast.walk(tree):
+            nodes[folder] += 1
+            conditionals += isinstance(node, ast.IfExp)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                takers += "script" in {each.arg for each in node.args.args}
+                if (length := body_lines(node)) > LONG_LINES:
+                    place = f"{path.relative_to(package.parent)}:{node.lineno} {node.name}"
+                    long_functions.append((length, place))
+    print(f"package: {nodes.total():,} nodes, {lines.total():,} lines in {files.total()} files")
+    for name, count in nodes.most_common():
+        print(f"  {name}: {count:,} nodes, {lines[name]:,} lines in {files[name]} files")
+    print(f"conditional expressions: {conditionals}; functions that take `script`: {takers}")
+    print(f"functions over {LONG_LINES} lines: {len(long_functions)}")
+    for length, place in sorted(long_functions, reverse=True):
+        print(f"  {length} {place}")
+
+
+def print_imports(trees: dict[Path, ast.AST], package: Path) -> None:
+    """Imports that run up against the contract of layers, and circles."""
+    graph = {}
+    for path, tree in trees.items():
+        parts = path.relative_to(package).with_suffix("").parts
         graph[".".join(("evennia_ai", *parts)).removesuffix(".__init__")] = set(imports(tree))
-        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-        takers += sum("script" in {each.arg for each in node.args.args} for node in functions)
     graph = {name: {o for o in others if o in graph} for name, others in graph.items()}
     reached = {name: reach(graph, name) for name in graph}
     groups = {frozenset(o for o in reached[m] if m in reached[o]) for m in graph if m in reached[m]}
     contracts = configparser.ConfigParser()
-    contracts.read(ROOT / ".importlinter")
+    contracts.read(package.parent / ".importlinter")
     layers = contracts["importlinter:contract:folders"]["layers"].strip().split("\n")[::-1]
     floors = {
         at: floor for floor, layer in enumerate(layers) for at in re.findall(r"[\w.]+", layer)
@@ -63,13 +118,19 @@ def main() -> None:
     def floor(module: str) -> int | None:
         return next((n for at, n in floors.items() if f"{module}.".startswith(f"{at}.")), None)
 
-    pairs = [(m, o, floor(m), floor(o)) for m, others in graph.items() for o in others]
-    up = [f"{m} -> {o}" for m, o, mine, its in pairs if None not in (mine, its) and its > mine]  # type: ignore
-    tests = sum(p.read_text(encoding="utf-8").count("\n") for p in (ROOT / "tests").rglob("*.py"))
-    print(f"package: {lines.total():,} lines in {files.total()} files; tests: {tests:,} lines")
-    print(*(f"  {name}: {n:,} in {files[name]}" for name, n in lines.most_common()), sep="\n")
-    print(f"functions that take `script`: {takers}; arrows that run up: {len(up)}", *up, sep="\n  ")
-    print(*(f"circle: {len(g)} modules, as {min(g)}" for g in groups), sep="\n")
+    up = []
+    for module, others in graph.items():
+        for other in others:
+            mine, its = floor(module), floor(other)
+            if mine is not None and its is not None and its > mine:
+                up.append(f"{module} -> {other}")
+    print(f"arrows that run up: {len(up)}", *up, sep="\n  ")
+    for group in groups:
+        print(f"circle: {len(group)} modules, as {min(group)}")
+
+
+def print_faces(texts: dict[Path, str], package: Path) -> None:
+    """How many options, settings and exported names there are."""
     for what, file, mark in (
         (
             "options",
@@ -79,7 +140,59 @@ def main() -> None:
         ("settings", "conf.py", r'^    "\w+": Setting\('),
         ("names in the face", "__init__.py", r'^        "\w+": "'),
     ):
-        print(f"{what}: {len(re.findall(mark, texts[PACKAGE / file], re.MULTILINE))}")
+        count = len(re.findall(mark, texts[package / file], re.MULTILINE))
+        print(f"{what}: {count}")
+
+
+def print_passed() -> None:
+    """The modules that an answered line and a compaction pass, in a game's database."""
+    sys.path.insert(0, str(HERE))
+    with contextlib.redirect_stdout(sys.stderr):  # Evennia prints while it loads
+        from benchmarks.world import world
+        from evennia_ai.history.messages import Message
+        from evennia_ai.sleep.compaction import compact_conversation_history
+        from evennia_ai.testing import ScriptedModel
+        from tests.waiting import wait_for
+
+        with world(ScriptedModel(default="They talked about the ferry.")) as make:
+            from evennia import create_object
+
+            script, body = make()
+            player = create_object("tests.base.PlayedCharacter", "Mira", location=body.location)
+
+            def answered_line() -> None:
+                script.runtime.last_turn_at = 0.0
+                player.at_say("Aria, what is new?")
+                wait_for(script.at_tick())
+
+            def compaction() -> None:
+                words = "The ferry was late again, and nobody could say why. "
+                script.history.append([Message("user", words * 3)] * LINES)
+                wait_for(compact_conversation_history(script, body, force=True))
+
+            answered_line()  # the first loads what is slow
+            passed = {
+                "a heard line": modules_passed(answered_line),
+                "a compaction": modules_passed(compaction),
+            }
+    for what, modules in passed.items():
+        print(f"modules that {what} passes: {len(modules)}")
+        print("  " + ", ".join(sorted(modules)))
+
+
+def main() -> None:
+    """Print the figures."""
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
+    package = root / "evennia_ai"
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
+    trees: dict[Path, ast.AST] = {path: ast.parse(text) for path, text in texts.items()}
+    print_size(texts, trees, package)
+    tests = sum(p.read_text(encoding="utf-8").count("\n") for p in (root / "tests").rglob("*.py"))
+    print(f"tests: {tests:,} lines")
+    print_imports(trees, package)
+    print_faces(texts, package)
+    if root.resolve() == HERE:
+        print_passed()
 
 
 if __name__ == "__main__":
