@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 FULL = "crowd --assistants 1000 --talking 200"
-PLAIN = "offline_plain benchmarks/offline_sets/stranger.txt"
+PLAIN = "offline benchmarks/offline_sets/stranger.txt"
 # What is measured, by which command, the figure in what it prints ("*" is each of a list or table:
 # the worst one counts), and the goal.
 LINES = (
@@ -26,27 +26,27 @@ LINES = (
     ("journal append at 100,000, ms", "storage", "journal_append.1.ms.median", "≤", 2),
     ("reactor stalls, p99.9, ms", "stalls", "talking.late_ms.p999", "≤", 50),
     ("reactor stalls, longest, ms", "stalls", "talking.late_ms.max", "≤", 120),
-    ("`look`, 50 talking, p95, ms", "crowd", "talking.look_ms.p95", "≤", 25),
+    ("`look`, 50 talking, p95, ms", "crowd", "talking.look_ms.p95", "≤", 60),
     ("memory of the Server, MB", "crowd", "talking.memory_mb.server", "≤", 110),
     ("1,000 assistants idle, % of a core", FULL, "all.cpu_percent.server", "≤", 5),
     ("search, 10,000 turns, p95, ms", "recall {locomo}", "speed.0.search_ms.p95", "≤", 20),
     ("search, 100,000 turns, p95, ms", "recall {locomo}", "speed.1.search_ms.p95", "≤", 60),
     ("first search after a start, ms", "recall {locomo}", "speed.1.first_search_ms", "≤", 1000),
-    ("recall, R@5", "recall {locomo}", "headline.R@5", "≥", 0.72),
+    ("recall, R@5", "recall {locomo}", "headline.R@5", "≥", 0.71),
     ("recall, R@10", "recall {locomo}", "headline.R@10", "≥", 0.79),
     ("cached share of turns", "prompt_cache", "requests.awake.mean", "≥", 0.9),
-    ("calls of a compaction, whisperers", "whisperers", "limits.*.calls", "≤", 8),
-    ("prompt tokens of it", "whisperers", "limits.*.prompt_tokens", "≤", 18_000),
-    ("lines of talk it keeps", "whisperers --limits 6000 8000", "limits.*.talk_kept", "≥", 16),
+    ("calls of a compaction, whisperers", "compaction", "limits.*.calls", "≤", 6),
+    ("prompt tokens of it", "compaction", "limits.*.prompt_tokens", "≤", 14_000),
+    ("lines of talk it keeps", "compaction --limits 6000 8000", "limits.*.talk_kept", "≥", 16),
     ("a line to its request, p95, ms", "evening", "line_to_request_ms.p95", "≤", 100),
     ("right answerers", "evening", "right_answerers", "≥", 0.95),
     ("calls a public line", "evening", "calls_per_public_line", "≤", 1.2),
     ("history grown by a question, tokens", "hard_evening", "memory.grown_tokens.median", "≤", 300),
     ("answers in a compaction", "background", "during_to_plain.p95", "≤", 1.2),
     ("offline: answered or offered", PLAIN, "texts.*.answered_or_offered", "≥", 0.85),
-    ("offline: wrong", PLAIN, "texts.*.wrong_of_all", "≤", 0.04),
+    ("offline: wrong", PLAIN, "texts.*.wrong_of_all", "≤", 0.02),
     ("offline: never told, admitted", PLAIN, "texts.*.never_told_admitted", "≥", 0.9),
-    ("facts after ten compactions", "compaction_facts", "history_by_words", "≥", 100),
+    ("facts after ten compactions", "compaction", "facts.history_by_words", "≥", 100),
     ("server start, longer by, s", "server_start", "more_with_package_s", "≤", 0.5),
 )
 

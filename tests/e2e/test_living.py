@@ -7,7 +7,6 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.compaction_facts import PHRASES
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
 
@@ -30,6 +29,13 @@ FACTS = (
     ("Bob", "My horse is chestnut.", "What colour is Bob's horse?", "chestnut"),
     ("Alice", "Fenn is afraid of geese.", "What is Fenn afraid of?", "geese"),
     ("Bob", "The cellar password is nightjar.", "What is the cellar password?", "nightjar"),
+)
+CHATTER = (
+    "The stew is better than yesterday's.",
+    "They say the winter will be hard.",
+    "The road to the north is muddy.",
+    "Somebody has taken my stool.",
+    "The boats were late again this morning.",
 )
 COMPACTIONS = 3
 SETTINGS = "CREATION_THROTTLE_LIMIT = None\nLOGIN_THROTTLE_LIMIT = None"
@@ -85,7 +91,7 @@ class TestLiving(unittest.TestCase):
             for teller, told, _, _ in FACTS[number::COMPACTIONS]:
                 tavern.tell(teller, told)
             for _ in range(8):  # of fewer lines no summary is made
-                tavern.tell(tavern.rng.choice(TELLERS), tavern.rng.choice(PHRASES["chatter"]))
+                tavern.tell(tavern.rng.choice(TELLERS), tavern.rng.choice(CHATTER))
             tavern.admin.drain(3)
             tavern.admin.ask("compact Aria", r"Aria compacted [1-9]", 60)
         tavern.admin.drain(3)

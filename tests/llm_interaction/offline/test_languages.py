@@ -16,7 +16,7 @@ from tests.llm_interaction.offline.requests import SYSTEM, TOOLS, asking, said
 
 WRITES = "add_journal_entry"
 TALKS = tomllib.loads((Path(__file__).parents[1] / "summaries.toml").read_text("utf-8"))["talk"]
-TEXTS = Path(__file__).parents[3] / "benchmarks" / "languages.txt"
+TEXTS = Path(__file__).with_name("languages.txt")
 
 # A question after somebody else's name, after the assistant's, and after one's own.
 NAMES = {
