@@ -17,16 +17,20 @@ from tests.waiting import wait_for
 from tests.wire_case import WireTest
 
 LINE = Message("user", "a line of talk " * 3)
+WINDOWS = ("immediate_window", "recent_window", "compact_preserve_window")
+WINDOW = 8  # here, as each line takes a tick
 
 
 class TestCountTrigger(AssistantTest):
-    """Two windows of 64 messages."""
+    """Two windows of as many messages, 64 in the preset."""
 
     default = "They talked by the fire."
 
     def setUp(self):
         super().setUp()
-        self.configure(**PRESETS["fewshot"], compact_background=False)
+        self.assertEqual({PRESETS["fewshot"][name] for name in WINDOWS}, {64})
+        small = dict.fromkeys(WINDOWS, WINDOW)
+        self.configure(**{**PRESETS["fewshot"], **small}, compact_background=False)
 
     def fired(self, lines):
         """The numbers of the public lines at which a compaction came."""
@@ -39,22 +43,25 @@ class TestCountTrigger(AssistantTest):
                 fired.append(number)
         return fired
 
-    def test_fires_at_129_193_257(self):
-        """It folds 64 messages each time more than 128 are live, counting no markers."""
-        self.assertEqual(self.fired(259), [129, 193, 257])
+    def test_fires_at_the_third_window(self):
+        """It folds a window each time more than two are live, counting no markers."""
+        fired = [2 * WINDOW + 1, 3 * WINDOW + 1, 4 * WINDOW + 1]
+        self.assertEqual(self.fired(4 * WINDOW + 3), fired)
         raw = [m for m in self.script.history.messages() if not m.is_summary]
-        self.assertEqual(len(raw), 259 - 3 * 64)
+        self.assertEqual(len(raw), WINDOW + 3)
         self.assertEqual(self.model.requests[0].messages[0]["content"], FEWSHOT_PROMPT)
 
     def test_a_few_whispers_leave_without_a_summary(self):
         """All lines count, and those of people who whispered a few words are archived first."""
-        for circle in range(60):
+        for circle in range(8):
             whisper = Message("user", "between us", audience=private([f"o{circle}"]))
             self.script.history.append([whisper] * 3)
-        self.assertEqual(self.fired(193), [1, 65, 129, 193])
+        self.assertEqual(
+            self.fired(3 * WINDOW + 1), [1, WINDOW + 1, 2 * WINDOW + 1, 3 * WINDOW + 1]
+        )
         records = self.script.history.summaries()
         alone = [r for r in records if r.tier == UNSUMMARISED]
-        self.assertEqual(sum(len(r.source_ids) for r in alone), 180)
+        self.assertEqual(sum(len(r.source_ids) for r in alone), 24)
         self.assertEqual({r.audience for r in records if r not in alone}, {PUBLIC})
         self.assertNotIn("between us", str([request.messages for request in self.model.requests]))
         self.assertEqual(verify_history(self.script), ())
@@ -62,12 +69,12 @@ class TestCountTrigger(AssistantTest):
     def test_memories_come_back(self):
         """A summary is indexed once, and comes back when it fits."""
         self.model.default = "Bram swore to mend the mill wheel."
-        self.script.history.append([LINE] * 129)
+        self.script.history.append([LINE] * (2 * WINDOW + 1))
         self.tick()
         found = wait_for(self.script.memory.search(Query("mend the mill wheel")))
         self.assertEqual([hit.kind for hit in found], ["summary"])
         self.model.default = "They sang."
-        self.script.history.append([LINE] * 64)
+        self.script.history.append([LINE] * WINDOW)
         self.tick()
         asked = Message("user", "who swore to mend the wheel of the mill", channel="say")
         by = Speaker("Char", "o1.x")
