@@ -16,6 +16,7 @@ from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import search as retrieval
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.heard import ANSWER, Group
+from evennia_ai.turns.runtime import QUEUE_LIMIT
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.base import AssistantTest
@@ -97,19 +98,6 @@ class TestAwakeTick(AssistantTest):
                 self.assertEqual(self.talk(text, answer), "turn")
             self.assertEqual(self.contents()[-1], ("assistant", answer))
 
-    def test_all_is_heard_while_switched_off(self):
-        """More lines than the queue holds are stored, without a turn."""
-        self.script.store.set("enabled", False)
-        for number in range(700):
-            self.say(f"line {number}")
-            if number % 60 == 0:
-                self.assertEqual(self.tick(), "disabled")
-        self.tick()
-        heard = [text for _, text in self.contents()]
-        heard += [event.content for event in self.script.runtime.queue]
-        self.assertEqual(heard, [f"line {number}" for number in range(700)])
-        self.assertEqual(self.model.requests, [])
-
     def test_late_tick_is_skipped(self):
         """While a turn waits for the model a second tick does nothing but save the queue."""
         first = self.asked_slowly("hello", "Yes?")
@@ -133,6 +121,24 @@ class TestHeard(unittest.TestCase):
         aria.runtime.hear(line, aria.now())
         self.assertEqual(wait_for(Tick(aria).run()), "heard")
         self.assertEqual([m.content for m in aria.history.messages()], ["Aria?"])
+
+    def test_all_is_heard_while_switched_off(self):
+        """More lines than the queue holds are stored, without a turn."""
+        model = ScriptedModel(default="Yes?")
+        aria = FakeAssistant(model)
+        aria.enabled = False
+        lines = [f"line {number}" for number in range(QUEUE_LIMIT + 200)]
+        for number, text in enumerate(lines):
+            line = Message("user", text, id=f"m{number}", speaker=Speaker("Al"), channel="say")
+            aria.runtime.hear(line, aria.now())
+            if number % 60 == 0:
+                self.assertEqual(wait_for(Tick(aria).run()), "disabled")
+        wait_for(Tick(aria).run())
+        stored = [message.content for message in aria.history.messages()]
+        waiting = [event.content for event in aria.runtime.queue]
+        self.assertGreater(len(stored), len(waiting))
+        self.assertEqual(stored + waiting, lines)
+        self.assertEqual(model.requests, [])
 
     def test_saved_before_the_start(self):
         """A saved queue that was not read yet stays as it is until something is heard."""
