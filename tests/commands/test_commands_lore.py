@@ -303,7 +303,7 @@ class TestLore(WholePagesTest, CardCase):
             return {"evennia_ai": {name: pick.choice(values) for name, values in asked.items()}}
 
         imported = 0
-        for n in range(examples(300, 60)):
+        for n in range(examples(300, 24)):
             for name in ("Old", "Else"):
                 facts = []
                 for number, text in enumerate(pick.sample(texts, 2)):
