@@ -13,11 +13,12 @@ import pytest
 from evennia_ai import processes
 from tests.e2e.game import Game
 from tests.loopback import LoopbackServer, text
+from tests.thoroughness import SHARE
 
 pytestmark = pytest.mark.e2e
 
 KEY = "sk-secret-of-this-game"
-RELOADS = 3
+RELOADS = 3 if SHARE == 1 else 1
 # Longer than a Server needs to come back.
 SLOW_S = 12.0
 
