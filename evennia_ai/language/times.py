@@ -11,8 +11,8 @@ from functools import cache
 
 import regex
 
-from evennia_ai.language.script import BEFORE, bordered, folded, words
-from evennia_ai.language.tables import each_words, language_of, says
+from evennia_ai.language.script import BEFORE, bordered, folded
+from evennia_ai.language.tables import tables
 
 _HOURS = "twelve one two three four five six seven eight nine ten eleven".split()  # noqa: SIM905
 _QUARTERS = ("{}", "a quarter past {}", "half past {}", "a quarter to {}")
@@ -23,7 +23,8 @@ _FROM_ONE = ("day", "week", "month")
 # What is understood, for those who typed something else.
 EXAMPLES = "in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00"
 MORNING = time(9)
-_UNITS = ("days", "hours", "minutes")
+# Places in the list of units of a language.
+_UNITS, _TOMORROW = ("minutes", "hours", "days"), 3
 _DATE = regex.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _HOUR_FIGURE = r"(?<!\d)(?P<hour>\d{1,2})"
 _CLOCK = regex.compile(
@@ -35,8 +36,6 @@ _CLOCK = regex.compile(
 _BARE = regex.compile(_HOUR_FIGURE + r"(?P<minute>(?!))?(?P<minutes>(?!))?(?P<half>(?!))?(?!\d)")
 # Letters of other words that may stand beside the figures: `in`, `um`, `через`.
 _BESIDE = 12
-# Words of a line that may be too short to show its language.
-SHORT = 3
 
 
 def spoken_time(at: datetime) -> str:
@@ -66,32 +65,6 @@ def spoken_units(seconds: float, units: Mapping[str, int]) -> str:
     return ", ".join([*clock, *reversed(parts)])
 
 
-def read_time(spoken: str) -> tuple[str, str]:
-    """The clock and the day of a spoken time; a time without a comma is both."""
-    clock, _, day = spoken.strip().rstrip(".").partition(", ")
-    return clock, day or clock
-
-
-def told_time(spoken: str, clock: str = "", day: str = "") -> str:
-    """The clock or the day of a spoken time as another language tells it.
-
-    Args:
-        spoken: What `spoken_time` gave; a game's own words are returned as they are.
-        clock: How the language tells the clock: ``gegen {hour}:{minute} Uhr``; empty for the day.
-        day: How it tells the day: ``{day}.{month}.{year}``.
-    """
-    told, date = read_time(spoken)
-    if clock:
-        quarters = [n for n in range(96) if _clock(n // 4, n % 4 * 15) == told]
-        figures = [clock.format(hour=n // 4, minute=f"{n % 4 * 15:02}") for n in quarters]
-        return (*figures, told)[0]
-    try:
-        at = datetime.strptime(date, "%A %d %B %Y")
-    except ValueError:
-        return date
-    return day.format(day=at.day, month=at.month, year=at.year)
-
-
 def _clock(hour: int, minute: int) -> str:
     quarter = (hour * 60 + minute + 7) // 15
     hour, part = (quarter + 1) // 4, _QUARTERS[quarter % 4]
@@ -111,7 +84,7 @@ def due(text: str, now: datetime) -> datetime | None:
     try:
         if found := _DATE.search(rest):
             day = date(*map(int, found.groups()))
-        elif found := _words("tomorrow").search(rest):
+        elif found := _tomorrow().search(rest):
             day = now.date() + timedelta(days=1)
         rest = _without(rest, found)
         clock = _CLOCK.search(rest) or (_BARE.search(rest) if day else None)
@@ -126,26 +99,11 @@ def due(text: str, now: datetime) -> datetime | None:
         return None
 
 
-def is_coming(text: str) -> bool:
-    """Whether a text says that somebody comes, as ``when he comes``, and no time."""
-    return bool(_words("comes").search(folded(text))) and not regex.search(r"\d", text)
-
-
-def leaves_words(text: str) -> bool:
-    """Whether a line may ask to tell somebody something, or to be reminded of something.
-
-    A sentence in a language without a table may always.
-    """
-    if len(words(text)) > SHORT and not language_of(text):
-        return True
-    return says("errand", text)
-
-
 def _after(rest: str, now: datetime) -> datetime | None:
     """The time after a span, as ``in 2 hours``, ``1h30m``, ``3 Tage``."""
     span, found = timedelta(), False
-    for unit in _UNITS:
-        pattern = _span(unit)
+    for place, unit in reversed(list(enumerate(_UNITS))):
+        pattern = _span(place)
         for match in pattern.finditer(rest):
             span += timedelta(**{unit: float(match[1].replace(",", "."))})
             found = True
@@ -172,19 +130,23 @@ def _is_little(rest: str) -> bool:
 
 
 @cache
-def _words(key: str) -> "regex.Pattern[str]":
-    return regex.compile("|".join(map(bordered, _longest(key))), regex.V1)
+def _unit_words(place: int) -> list[str]:
+    """Words of all languages at a place of their units, the longest first."""
+    rows = (table.get("words", "units").split("|") for table in tables().values())
+    words = {folded(word) for row in rows if row[place:] for word in row[place].split()}
+    return sorted(words, key=len, reverse=True)
 
 
 @cache
-def _span(unit: str) -> "regex.Pattern[str]":
+def _tomorrow() -> "regex.Pattern[str]":
+    return regex.compile("|".join(map(bordered, _unit_words(_TOMORROW))), regex.V1)
+
+
+@cache
+def _span(place: int) -> "regex.Pattern[str]":
     """A number and a word for a unit, which may be glued to it: ``2h``."""
     words = "|".join(
         regex.escape(word) + (r"(?![\p{L}\p{M}])" if bordered(word).startswith(BEFORE) else "")
-        for word in _longest(unit)
+        for word in _unit_words(place)
     )
     return regex.compile(rf"(?<![\d:.-])(\d{{1,4}}(?:[.,]\d)?)\s*(?:{words})", regex.V1)
-
-
-def _longest(key: str) -> list[str]:
-    return sorted(each_words(key), key=len, reverse=True)

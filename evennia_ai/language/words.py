@@ -23,15 +23,11 @@ from evennia_ai.language.script import (
     words_of,
 )
 from evennia_ai.language.script import words as words
-from evennia_ai.language.tables import DEFAULT, Table, each_words, table_of, tables
+from evennia_ai.language.tables import DEFAULT, Table, table_of, tables
 
 # A question is short; what is beyond this is not looked at.
 MAX_QUERY_CHARACTERS = 2_000
-STOP_WORDS = tables()[DEFAULT].words("stop")
-# Greetings, thanks, the weather: said all day, about nothing.
-SMALL_TALK = tables()[DEFAULT].words("small")
-# These, and other ordinary words that begin sentences.
-STARTERS = tables()[DEFAULT].starters
+STOP_WORDS = tables()[DEFAULT].stop
 
 # Most letters that a form of a name has more than the name.
 ENDING_LETTERS = 4
@@ -44,8 +40,7 @@ _FLEETING = regex.compile("(?<=.{3})[eео](?=[^aeiouyаеиоуыэюя]$)")
 _PREFIX = regex.compile("[ولبفك]{1,2}|[ולבכמשה]{1,2}")
 
 # Given names among the words that say nothing of a subject: in English a person called Will or May.
-ALSO_NAMES = each_words("also_names")
-_VOCATIVE = re.compile(r"^\W*[A-Z][\w'’-]+,\s+")
+ALSO_NAMES = frozenset(("will", "may"))
 # A word that does not begin a sentence, and the one behind it.
 _INNER = re.compile(r"(?<=[\w,;)'’]\s)[^\W\d_]\w*")
 # Words of a text that are read; what is beyond them costs time and says little.
@@ -100,11 +95,10 @@ def sentences(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def asks(text: str) -> bool:
-    """Whether a text asks more than it tells, by the words of its sentences."""
+    """Whether more of a text's words are in sentences with a question mark than in others."""
     asked = told = 0
-    unmarked = table_of(text).expression("speech", "asks")
     for sentence in sentences(text):
-        if is_asked(sentence) or unmarked.search(sentence):
+        if is_asked(sentence):
             asked += size(sentence)
         else:
             told += size(sentence)
@@ -119,15 +113,13 @@ def capitals(text: str) -> frozenset[str]:
 def names_among(text: str) -> frozenset[str]:
     """The words, in lower case, that mean somebody here and are stop words elsewhere.
 
-    Such a word is a name if it has a capital within a sentence, or is the subject at the beginning.
+    Such a word has a capital within a sentence, or begins one that asks nothing.
     """
     if not any(name.title() in text for name in ALSO_NAMES):
         return frozenset()
-    said, table = _VOCATIVE.sub("", text), table_of(text)
-    subjects = table.expression("speech", "subject_name").findall(said)
-    named = (capitals(said) & ALSO_NAMES) | {name.lower() for name in subjects}
-    is_date = table.expression("speech", "date_name").search(said)
-    return named - table.words("date_names") if is_date else named
+    firsts = (spoken_words(part)[:1] for part in sentences(text) if not is_asked(part))
+    begins = {bare(word.lower()) for word, *_ in filter(None, firsts) if word[0].isupper()}
+    return (capitals(text) | begins) & ALSO_NAMES
 
 
 @lru_cache(maxsize=65_536)
@@ -201,7 +193,7 @@ def bare(word: str) -> str:
 
 def is_common(word: str) -> bool:
     """Whether a bare word in lower case, or its singular, says nothing of a subject."""
-    return any(each in STOP_WORDS or each in SMALL_TALK for each in (word, singular(word)))
+    return any(each in tables()[DEFAULT].little for each in (word, singular(word)))
 
 
 def mentions(text: str, names: Iterable[str], others: Collection[str] = ()) -> bool:
@@ -212,12 +204,12 @@ def mentions(text: str, names: Iterable[str], others: Collection[str] = ()) -> b
     `others` are no forms of it; a name that is an ordinary word itself must be a name here, as
     `Will` in `Will is late`.
     """
-    ordinary = STARTERS | table_of(text).starters
+    ordinary = tables()[DEFAULT].little | table_of(text).little
     named = set(map(folded, capitals(text) | names_among(text)))
     said = places(text)
 
-    def is_form(at: int, word: str, name: str) -> bool:
-        if word == name or word in ordinary or not _is_form(word, name):
+    def fits(at: int, word: str, name: str) -> bool:
+        if word == name or word in ordinary or not is_form(word, name):
             return word == name
         spelt = text[at : at + len(word)].casefold()  # `Annę` is not `Anne`
         return all(spelt not in other.casefold().split() for other in others)
@@ -231,7 +223,7 @@ def mentions(text: str, names: Iterable[str], others: Collection[str] = ()) -> b
             is_told = is_lower or (len(name) > 1 and not ordinary.issuperset(name))
             return is_told and spelt == name
         pairs = zip(row, name, strict=False)
-        return len(row) == len(name) and all(is_form(*place, wanted) for place, wanted in pairs)
+        return len(row) == len(name) and all(fits(*place, wanted) for place, wanted in pairs)
 
     def is_named(name: str) -> bool:
         row = [word for _, word in places(name)]
@@ -251,7 +243,7 @@ def _has_capital(name: str) -> bool:
     return any(_is_capital(name[at]) for at, _ in places(name))
 
 
-def _is_form(word: str, name: str) -> bool:
+def is_form(word: str, name: str) -> bool:
     """Whether a word is a name, maybe with another ending, not the beginning of a longer word."""
     if len(name) == FORM_LETTERS and _VOWEL.fullmatch(name[-1]) and word.startswith(name[:-1]):
         return _VOWEL_ENDING.fullmatch(word[len(name) - 1 :]) is not None
@@ -288,27 +280,30 @@ def telling_words(text: str, heard: Collection[str] = ()) -> frozenset[str]:
     return frozenset(filter(None, (telling_stem(word) for word in found - meant))) | meant - common
 
 
-def content_words(
-    text: str, table: Table, fillers: tuple[str, ...] = ("stop", "small")
-) -> list[str]:
-    """The words of a text, in order, that say something of a subject: none of these lists."""
+def content_words(text: str, table: Table) -> list[str]:
+    """The words of a text, in order, that say something of a subject."""
     text, is_unparted = folded(text), table.data.get("unparted")
     if is_unparted:
-        text = table.expression("speech", "endings").sub("", text)
-        text = _fillers(table.code, fillers).sub(" ", text)
-    common = frozenset[str]().union(*map(table.words, fillers))
+        text = _endings(table.code).sub("", text)
+        text = _fillers(table.code).sub(" ", text)
     return [
         word
         for word in words_of(text)
-        if word not in common and (word[1:] or word.isdigit() or is_unparted)
+        if word not in table.little and (word[1:] or word.isdigit() or is_unparted)
     ]
 
 
 @cache
-def _fillers(code: str, keys: tuple[str, ...]) -> regex.Pattern[str]:
+def _endings(code: str) -> regex.Pattern[str]:
+    """Particles that a language glues to words."""
+    return regex.compile(tables()[code].data.get("endings", "(?!)"))
+
+
+@cache
+def _fillers(code: str) -> regex.Pattern[str]:
     """The little words of a language without spaces, wherever they stand, the longest first."""
-    words = frozenset[str]().union(*map(tables()[code].words, keys))
-    return regex.compile("|".join(map(regex.escape, sorted(words, key=len, reverse=True))))
+    words = sorted(tables()[code].stop, key=len, reverse=True)
+    return regex.compile("|".join(map(regex.escape, words)) or "(?!)")
 
 
 def plain(text: str) -> str:
@@ -373,5 +368,5 @@ def _part(row: str, wanted: set[str], room: int) -> str:
 def _compared(text: str) -> dict[int, str]:
     """The stems of a text's words, without common ones, by where they begin."""
     table = table_of(text)
-    common = table.words("stop") | table.words("small")
+    common = table.little
     return {at: stem(word, table.code) for at, word in places(text) if word not in common}

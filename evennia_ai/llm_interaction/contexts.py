@@ -94,18 +94,13 @@ _WRITE_IN = "Write in {language}; leave names, numbers and quoted words as they 
 def language_rule(language: str) -> str:
     """What is said of the language of a reply: `language` is ``auto``, a code or a name."""
     return (
-        ANY_LANGUAGE if language == AUTO else _ONE_LANGUAGE.format(language=language_name(language))
+        ANY_LANGUAGE if language == AUTO else _ONE_LANGUAGE.format(language=english_name(language))
     )
 
 
 def writing_rule(language: str) -> str:
     """What is said of the language of summaries and notes."""
-    return KEEP_LANGUAGE if language == AUTO else _WRITE_IN.format(language=language_name(language))
-
-
-def language_name(language: str) -> str:
-    """The English name of a language given by its code or any of its names; else as given."""
-    return english_name(language) or language
+    return KEEP_LANGUAGE if language == AUTO else _WRITE_IN.format(language=english_name(language))
 
 
 def written_language(language: str, lines: Iterable[str]) -> str:
@@ -126,7 +121,7 @@ def answer_language(language: str, lines: Iterable[str], spoken: str = "") -> st
     code = language
     if language == AUTO:
         code = language_of_most(lines, spoken or DEFAULT) or spoken or AUTO
-    return "" if code in (AUTO, DEFAULT) else language_name(code)
+    return "" if code in (AUTO, DEFAULT) else english_name(code)
 
 
 def fixed_language(rules: str) -> str:
@@ -138,7 +133,7 @@ def fixed_language(rules: str) -> str:
 def plain_identity(name: str, persona: str, language: str = AUTO) -> str:
     """The beginning of a base model's prompt."""
     text = _filled(PLAIN_IDENTITY, name, persona)
-    return text if language == AUTO else f"{text} {name} speaks {language_name(language)}."
+    return text if language == AUTO else f"{text} {name} speaks {english_name(language)}."
 
 
 def system_prompt(

@@ -1,9 +1,7 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +9,6 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import note, shown_name
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, mask_of, unmasked
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, language_of
-from evennia_ai.language.times import leaves_words
 from evennia_ai.llm_interaction import conversation
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
@@ -25,7 +22,6 @@ from evennia_ai.llm_interaction.contexts import (
     written_language,
 )
 from evennia_ai.llm_interaction.limits import Limits
-from evennia_ai.llm_interaction.offline.acts import asks_to_remember
 from evennia_ai.llm_interaction.regions import (
     HEADINGS,
     Prompt,
@@ -50,10 +46,7 @@ from evennia_ai.recall.values import brief
 
 # When a tool is offered, to whoever speaks; the first of them may well serve any turn.
 USUAL = ("", "met", "things", "carried", "older")
-SERVES = (*USUAL, "obeyed", "errand", "remember", "full", "sleep")
-# Of so many of the newest lines, those of the one who asks may leave words for somebody, or ask to
-# remember something.
-WISH_LINES = 12
+SERVES = (*USUAL, "asked", "obeyed", "full", "sleep")
 # Observations of each person present, of the place and of each thing in it that the tail shows
 # at most.
 PROFILE_FACTS = 3
@@ -278,17 +271,9 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
     if asker is None or script.model_name == OFFLINE_MODEL:  # which pays nothing for them
         return USUAL if asker is None else SERVES
     game, seen = script.game, script.seen(audience)
-    newest = islice(seen.newest(), WISH_LINES)
-    lines = [message.content for message in newest if message.speaker_id == asker]
-    asks: dict[str, Callable[[str], bool]] = {
-        "errand": leaves_words,
-        "remember": partial(asks_to_remember, me=script.obj.key),
-    }
-    # A tool that was offered stays, as caches hold what begins alike.
-    wishes = script.runtime.wishes
-    wishes |= {wish for wish in asks.keys() - wishes if any(map(asks[wish], lines))}
     serves = {
         "": True,
+        "asked": True,
         "obeyed": game.obeys(asker),
         "met": seen.profile(asker) is not None or asker in seen.bonds(),
         "things": (has_things := game.has_things_for(asker)),
@@ -296,7 +281,7 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
         "older": bool(seen.summaries()),
         "full": script.usage() >= script.config.compact_sleep_threshold / 2,
     }
-    return [*wishes, *(name for name, does in serves.items() if does)]
+    return [name for name, does in serves.items() if does]
 
 
 def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evennia_ai.language.script import words
-from evennia_ai.language.tables import table_of
 from evennia_ai.llm_interaction.conversation import NOTE_BEGINS
 from evennia_ai.llm_interaction.dialects import replacements
 
@@ -245,16 +244,3 @@ def _speaks_for_others(text: str, others: Iterable[str]) -> bool:
         in_list = line.rstrip().endswith((":", "\uff1a")) or bool(is_label and in_list)
         quotes += line.count('"') + len(re.findall("[\u201c\u201d„«»「」]", line))
     return False
-
-
-# A refusal is short; a long text that begins with "I'm sorry" tells a story.
-_REFUSAL_CHARS = 600
-_LEAD = re.compile(r"^\W+")
-
-
-def is_refusal(text: str) -> bool:
-    """Whether a text is a model's refusal instead of an answer. A guess from its beginning."""
-    if len(text) > _REFUSAL_CHARS:
-        return False
-    refusal = table_of(text).expression("speech", "refusal")
-    return refusal.match(_LEAD.sub("", text)) is not None

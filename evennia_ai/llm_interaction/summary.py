@@ -12,7 +12,7 @@ from evennia_ai.history.frames import MESSAGES_LABEL, heard_line, is_framed, sou
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_text
-from evennia_ai.language.script import words
+from evennia_ai.language.script import SENTENCE_END, words
 from evennia_ai.language.tables import AUTO, DEFAULT
 from evennia_ai.llm_interaction.budget import (
     TOKENS_A_CHUNK,
@@ -28,14 +28,13 @@ from evennia_ai.llm_interaction.contexts import (
     written_language,
 )
 from evennia_ai.llm_interaction.facts import MOST_INVENTED, invented
-from evennia_ai.llm_interaction.offline.prose import sentences
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     model_request,
     note_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt, text_tokens
-from evennia_ai.llm_interaction.reply import is_refusal, strip_markup
+from evennia_ai.llm_interaction.reply import strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.transcript import FACTS_STOPS, as_task_prompt
 from evennia_ai.llm_interaction.values import ModelReply
@@ -400,15 +399,13 @@ def accepted(reply: ModelReply) -> str:
     """The text of a reply if it is a summary.
 
     What repeats itself is left out, as are lines in the form of the request's. Raises `ModelError`
-    if it is empty, a refusal, shaped like a tool call, mostly the request or mostly repetition.
+    if it is empty, shaped like a tool call, mostly the request or mostly repetition.
     """
     text = strip_markup(reply.content).strip()
     if reply.tool_calls:
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")
-    if is_refusal(text):
-        raise ModelError("a refusal instead of a summary", kind="refused")
     own = "\n".join(line for line in text.split("\n") if not is_framed(line))
     if text.startswith(MESSAGES_LABEL) or len(own) < len(text) / 2:
         raise ModelError("an echo of the request instead of a summary")
@@ -423,7 +420,7 @@ def _told_once(text: str) -> str:
     """A text without sentences that it tells again."""
     lines, told = list[str](), set[tuple[str, ...]]()
     for line in text.split("\n"):
-        parts, kept = sentences(line), []
+        parts, kept = list(filter(None, SENTENCE_END.split(line))), []
         for sentence in parts:
             key = tuple(words(sentence))
             if len(key) < REPEATED_WORDS or key not in told:

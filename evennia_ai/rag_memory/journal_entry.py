@@ -1,15 +1,12 @@
 """One entry of the journal, where entries come from, and how important one is."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import regex
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.stored import Stored
-from evennia_ai.language.tables import table_of
-from evennia_ai.language.words import STARTERS, asks, telling_words
-from evennia_ai.llm_interaction.facts import numbers
+from evennia_ai.language.words import asks, telling_words
 
 # Source of an entry that the assistant chose to write.
 OWN = "assistant"
@@ -17,17 +14,16 @@ OWN = "assistant"
 RECALLED = "recalled"
 # Source of an entry that a compaction made of its summary.
 SYNTHESIS = "compaction"
-# Sources of entries that only repeat or sum up what stands elsewhere. Older versions wrote the last
-# of them: names that a summary had no room for.
+# Sources of entries that only repeat or sum up what stands elsewhere. Older versions wrote the
+# last: names that a summary had no room for.
 DERIVED_SOURCES = (RECALLED, SYNTHESIS, "coverage")
 # Characters of an id behind its prefix (`history.messages.IdSource`).
 ID_CHARS = 15
 DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10
-# A plain statement: below the journal's default of 5; from 4 on it stays in retrieval for ever.
-BASE = 3
+# A plain statement: below the journal's default of 5, and it stays in retrieval for ever.
+BASE = 4
 # Telling words of a text that holds more than one fact; characters that are read.
 MANY_WORDS, MAX_CHARACTERS = 8, 4000
-_CAPITALISED = regex.compile(r"(?<!\w)\p{Lu}[\w'-]{0,60}\p{Ll}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +68,11 @@ def synthesis_id(summary_id: str) -> str:
 def score_importance(text: str) -> int:
     """How important a text is for memory, from 1 (chatter) to 10, where the model gave no number.
 
-    A heuristic: by names, numbers, length and "remember".
+    A heuristic by numbers and length, the same in all languages.
     """
     text = text[:MAX_CHARACTERS]
-    words = telling_words(text)
-    if not words:
+    telling = len(telling_words(text))
+    if not telling:
         return LEAST_IMPORTANCE
-    speech = partial(table_of(text).expression, "speech")
-    kept = 4 if speech("remember").match(text) or speech("important").search(text) else 0
-    names = {word for word in _CAPITALISED.findall(text) if word.lower() not in STARTERS}
-    facts = min(2, len(names)) + bool(numbers(text)) + (len(words) >= MANY_WORDS)
-    return bounded(BASE + kept + facts - 2 * (asks(text) and not kept))
+    has_number = regex.search(r"\p{Nd}", text) is not None
+    return bounded(BASE + has_number + (telling >= MANY_WORDS) - 2 * asks(text))

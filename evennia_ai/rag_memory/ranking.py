@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from evennia_ai.language.tables import table_of
-from evennia_ai.language.words import asks, content_words, excerpt, plain, telling_words, words
+from evennia_ai.language.words import asks, excerpt, plain, telling_words, words
 from evennia_ai.recall.values import Hit, Query
 
 Rule = Callable[[Sequence[Hit], Query], list[Hit]]
@@ -158,19 +157,6 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-def subject(said: str, own_name: str) -> frozenset[str]:
-    """The words that tell what is to be looked up for a line; none for small talk.
-
-    Of a question about the one who asks that has no telling word, as `Where do I come from?`, all
-    but stop words.
-    """
-    table = table_of(said)
-    telling = telling_words(said, [own_name])
-    if telling or table.words("first_person").isdisjoint(words(said)) or not asks(said):
-        return telling
-    return frozenset(content_words(said, table, ("stop",))).difference(words(own_name))
-
-
 def chosen(
     hits: Sequence[Hit],
     said: str,
@@ -184,7 +170,7 @@ def chosen(
     only if nothing else was found; of the assistant's own lines one, unless somebody said as much
     later. `shown_ids` and `shown_texts` (as `plain` makes them) are in the prompt anyway.
     """
-    wanted = subject(said, own_name)
+    wanted = telling_words(said, [own_name])
     if not wanted:
         return ()
     telling = [hit for hit in hits if not asks(hit.text)] or list(hits)

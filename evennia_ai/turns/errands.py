@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from evennia_ai.errors import Refusal
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.stored import Stored
-from evennia_ai.language.times import EXAMPLES, due, is_coming
+from evennia_ai.language.times import EXAMPLES, due
 from evennia_ai.protocol import Assistant
 
 KEY = "errands"
@@ -78,9 +78,9 @@ def take(script: Assistant, by: Speaker, to: Speaker, text: str, when: str = "")
     if not words or len(words) > TEXT_CHARS:
         raise Refusal(f"Words to deliver have 1 to {TEXT_CHARS} characters.")
     seconds, is_game = 0.0, when.lower().startswith("game ")
-    if when and not is_coming(when):
-        now = script.game.clock(is_game, script.now())
-        at = due(when[5:] if is_game else when, now)
+    now = script.game.clock(is_game, script.now())
+    at = due(when[5:] if is_game else when, now) if when else None
+    if at or any(map(str.isdigit, when)):  # other words tell that somebody comes
         if at is None:
             raise Refusal(f"`{when[:40]}` is no time. Times: {EXAMPLES}, game 21:00.")
         seconds = at.timestamp()

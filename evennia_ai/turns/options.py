@@ -10,6 +10,8 @@ from datetime import datetime, time
 from functools import partial
 from typing import Any
 
+import regex
+
 from evennia_ai.cards.card import EXAMPLES_CHARS, GREETING_CHARS, GREETINGS
 from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import (
@@ -37,7 +39,7 @@ from evennia_ai.kinds import (
     texts,
     whole,
 )
-from evennia_ai.language.tables import AUTO, DEFAULT, english_name, tables
+from evennia_ai.language.tables import AUTO, DEFAULT, tables
 from evennia_ai.turns.routine import ROUTINE
 from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.turn_taking import ATTENTION
@@ -51,11 +53,15 @@ EMOTES: dict[str, str | None] = {
 } | {"compact": None}
 
 
+# A name or a code of any language: letters, and what may stand between them.
+_LANGUAGE = regex.compile(r"\p{L}[\p{L}\p{M} '’-]{1,39}")
+
+
 def _language(value: object) -> str:
     language = str(value).strip()
     if language.lower() == AUTO:
         return AUTO
-    if not english_name(language):
+    if not _LANGUAGE.fullmatch(language):
         raise ValueError(value)
     return language
 

@@ -112,8 +112,6 @@ class Runtime:
     declined: dict[tuple[str, str], float] = field(default_factory=dict)
     # When moderation refused a whole reply last, and the turn's audience.
     refused: tuple[float, str] | None = None
-    # For what of `Tool.serves` somebody has asked since the server started.
-    wishes: set[str] = field(default_factory=set)
     proposals: dict[str, Proposal] = field(default_factory=dict)  # acts that wait, by asker
     notes: dict[str, deque[float]] = field(default_factory=dict)  # their times, by who caused them
     told_enough: dict[str, float] = field(default_factory=dict)  # when they last were, by person

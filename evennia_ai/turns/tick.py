@@ -15,14 +15,14 @@ from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
-from evennia_ai.language.words import plain
+from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
 from evennia_ai.llm_interaction.prompt import shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.lore import used
 from evennia_ai.rag_memory.provenance import attributed
-from evennia_ai.rag_memory.ranking import chosen, subject
+from evennia_ai.rag_memory.ranking import chosen
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick
@@ -376,7 +376,7 @@ class Tick:
         text = "\n".join(lines.values())
         facts = used((yield script.game.lore(text, said, group.audience)))
         lore = tuple(Hit(fact.id, 1.0, "", fact.text, None, kind="lore") for fact in facts)
-        if not subject(said, own_name):
+        if not telling_words(said, [own_name]):
             return lore, ()
         heard = [event.id for event in group.events]
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))

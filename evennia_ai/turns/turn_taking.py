@@ -4,16 +4,15 @@ A room with people is a conversation, not a queue of prompts. `answerers` decide
 heard, who is here and who has talked with whom; it knows neither Evennia nor a model.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 import regex
 
-from evennia_ai.language.script import BEFORE, BEHIND, folded
-from evennia_ai.language.tables import DEFAULT, each_words, language_of, tables
-from evennia_ai.language.words import asks, is_common
+from evennia_ai.language.script import bordered, folded, is_asked, is_unparted, words
+from evennia_ai.language.tables import COURTESIES, each_phrase
+from evennia_ai.language.words import STOP_WORDS, is_common, is_form
 
 # Characters without a person behind them may get this many replies before a person speaks.
 REPLIES_WITHOUT_PERSON = 2
@@ -21,8 +20,6 @@ REPLIES_WITHOUT_PERSON = 2
 ADDRESS_CHARS = 600
 # Seconds for which a talk goes on without a name, as people who stand together expect.
 THREAD_S = 60.0
-# Words before a name at the end, or before a comma, that call in an unknown language: `Ahoj, Aria`.
-MOST_GREETING_WORDS = 2
 ATTENTION = ("addressed", "room", "all")
 DIRECT = ("whisper", "page")
 
@@ -31,10 +28,15 @@ DIRECT = ("whisper", "page")
 _NAME, _ALL = "\x01", "\x02"
 _MARK = rf"[{_NAME}{_ALL}]"
 _WORDS = regex.compile(r"[\w'’]+")
-_SET_OFF = tuple(",:!?-–—.،؛؟、。।~…")
-# Letters beside which a word needs no blank.
-_UNPARTED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_IS_UNPARTED = regex.compile(rf"[{_UNPARTED}]")
+# What sets a name off from what follows, and what stands before one that is set off on both sides.
+_SET_OFF, _COMMAS = ",:!?\\-–—.،؛؟、。।~…！，：？", tuple(",،、，")
+# The end of the sentence or a mark, in scripts without capitals behind a few letters: `민준아,`.
+_GLUED = r"(?:(?!\p{Lu}|\p{Ll})[\w\p{M}]){1,3}\s*[,،、，]"
+_CALLED = regex.compile(rf"\s*(?:$|[{_SET_OFF}]|{_GLUED})")
+_OWNS = ("'s", "’s")
+# Names in a row, with a mark or a word for `and` between.
+_AND = r"[,،、，&]|\b(?:and|und|y|e|et|i|и|ve|و|और)\b|和|と|와|과|และ"
+_LISTED = regex.compile(rf"{_MARK}(?:\s*(?:{_AND})\s*{_MARK})+")
 _ENDS = regex.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？])")
 
 
@@ -165,15 +167,14 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
     """Whom a text calls by name, and whom it only names: stable ids, in the text's order.
 
     ``Aria, is Boris here?`` calls Aria and names Boris. A name calls somebody where it is set off
-    by a comma or a colon, where it begins or ends the line as a form of address does, and behind
-    a greeting. `everyone` calls all.
+    by marks, behind a greeting, behind one word alone, and where it begins a question. `everyone`
+    calls all.
     """
     text = " ".join(text[:ADDRESS_CHARS].split())
-    manners = _manners(language_of(text))
-    marked, found = _marked(text, people, manners)
+    marked, found = _marked(text, people)
     called: list[str] = []
     named: list[str] = []
-    for ids, is_called in zip(found, _calls(marked, manners), strict=True):
+    for ids, is_called in zip(found, _calls(marked), strict=True):
         if is_called:
             called += ids
         elif len(ids) < len(people) or len(people) == 1:
@@ -182,158 +183,98 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
     return tuple(called), tuple(id for id in dict.fromkeys(named) if id not in called)
 
 
-class _Manners(NamedTuple):
-    """How people are called in one language."""
-
-    openers: regex.Pattern[str]  # nothing but words that may stand before a name
-    closers: regex.Pattern[str]  # those and second persons, behind a name
-    second: regex.Pattern[str]  # a second person
-    listed: regex.Pattern[str]  # names in a row
-    everyone: Mapping[str, str]  # phrases for all who are here, and their marks
-    subject: frozenset[str]
-    object: frozenset[str]
-    questions: tuple[regex.Pattern[str], ...]  # what asks for something
-    glued: str
-    known: bool  # whether the language is known
-    vocative: tuple[tuple[str, ...], ...]  # endings, and those of a name that is called
-
-
 @cache
-def _manners(code: str) -> _Manners:
-    """How people are called in a language; in an unknown one, how they are in any."""
-    some = [tables()[code]] if code else list(tables().values())
-
-    def words_of(key: str) -> frozenset[str]:
-        return frozenset[str]().union(*(table.words(key) for table in some))
-
-    def either(key: str) -> str:
-        return "|".join(filter(None, (table.get("speech", key) for table in some)))
-
-    openers, second = _any_of(words_of("before")), _any_of(words_of("you"))
-    links = either("and") or "(?!)"
-    return _Manners(
-        regex.compile(rf"(?:{openers}|[^\w{_NAME}{_ALL}])*", regex.V1),
-        regex.compile(rf"(?:\W*(?:{openers}|{second}))+\W*", regex.V1),
-        regex.compile(second, regex.V1),
-        regex.compile(rf"{_MARK}(?:\s*,?(?:{links}|\s*[,،、&])\s*{_MARK})+", regex.I),
-        {
-            folded(form): mark
-            for mark, key in ((_ALL, "all"), (_NAME, "everyone"))
-            for form in tables()[code or DEFAULT].get("lists", key).split("|")
-            if form
-        },
-        words_of("subject"),
-        words_of("object"),
-        tuple(kind for table in some for kind in table.expressions("questions").values()),
-        either("glued") if code else "",  # with all of them the pattern would be slow
-        bool(code),
-        tuple(tuple(each.split(">")) for each in words_of("vocative") if code),
-    )
+def _opening() -> regex.Pattern[str]:
+    """Courtesies of all languages, the longest first."""
+    phrases = {phrase for key in (*COURTESIES, "please") for phrase in each_phrase(key)}
+    return regex.compile("|".join(map(bordered, sorted(phrases, key=len, reverse=True))), regex.V1)
 
 
-def _any_of(some: Collection[str]) -> str:
-    """A pattern for one of some words; those of scripts without spaces need no border."""
-    wanted = sorted(some, key=len, reverse=True)
-    run = [regex.escape(word) for word in wanted if _IS_UNPARTED.match(word)]
-    parted = [regex.escape(word) for word in wanted if not _IS_UNPARTED.match(word)]
-    return rf"(?:(?<![\w'’])(?:{'|'.join(parted) or '(?!)'})(?![\w'’])|{'|'.join(run) or '(?!)'})"
-
-
-def _marked(
-    text: str, people: Sequence[Person], manners: _Manners
-) -> tuple[str, list[tuple[str, ...]]]:
+def _marked(text: str, people: Sequence[Person]) -> tuple[str, list[tuple[str, ...]]]:
     """A folded text with a mark in place of each name, and whose names those were, in order."""
     owners: dict[str, list[str]] = {}
     for person in people:
         for form in _forms(person.names):
             owners.setdefault(form, []).append(person.id)
-            for ending, called in manners.vocative:
-                if form.endswith(ending):
-                    owners.setdefault(form.removesuffix(ending) + called, []).append(person.id)
-    for phrase in manners.everyone:
-        owners.setdefault(phrase, [person.id for person in people])
-    forms = sorted(owners, key=len, reverse=True)
-    groups = "|".join(f"({_bordered(form, manners.glued)})" for form in forms)
+    names, shown = list(owners), folded(text)
+    for word in set(regex.findall(r"[\w\p{M}]+", text)):
+        form = folded(word)
+        if (
+            form not in owners and word[0] == word[0].title() and not is_unparted(word)
+        ):  # `Aniu!` calls Ania
+            owners[form] = [id for name in names if is_form(form, name) for id in owners[name]]
+    everyone = each_phrase("everyone")
+    for phrase in everyone:
+        if not owners.get(phrase):
+            owners[phrase] = [person.id for person in people]
+    forms = sorted(filter(owners.get, owners), key=len, reverse=True)
+    groups = "|".join(f"({_bordered(form)})" for form in forms)
     found: list[tuple[str, ...]] = []
-    shown = folded(text)
+    has_capitals = text != text.lower()
+    parts = owners.keys() - {folded(name) for person in people for name in person.names}
 
     def mark(match: regex.Match[str]) -> str:
         form = forms[(match.lastindex or 1) - 1]
         said = text[match.start() : match.end()] if len(text) == len(shown) else ""
-        if form not in manners.everyone and is_common(form) and said == form:
-            return str(match[0])  # `will` is a verb, `Will` a person
-        found.append(tuple(owners[form]))
-        return str(manners.everyone.get(form, _NAME))
+        is_small = said == form and said != said.title()
+        if (
+            form not in everyone
+            and is_small
+            and (is_common(form) or (has_capitals and form in parts))
+        ):
+            return str(match[0])  # `will` is a verb, `Will` a person; `old` is not Old Tom
+        found.append(tuple(dict.fromkeys(owners[form])))
+        return _ALL if form in everyone else _NAME
 
     marked = regex.sub(groups, mark, regex.sub(_MARK, " ", shown), flags=regex.V1)
     return str(marked), found
 
 
-def _bordered(form: str, glued: str) -> str:
-    """A pattern for a name, with what the language glues to one that is called."""
-    before = "" if _IS_UNPARTED.match(form) else BEFORE
-    is_run = _IS_UNPARTED.match(form[-1])
-    # Particles make a Korean name a subject or an object; elsewhere words just follow.
-    behind = r"(?!\p{Hangul})" if regex.match(r"\p{Hangul}", form[-1]) else "" if is_run else BEHIND
-    border = "" if is_run and not behind else r"(?!\w)"
-    with_glued = f"(?:(?:{glued}){border})?" if glued else ""
-    return f"{before}{regex.escape(form)}{with_glued}{behind}"
+def _bordered(form: str) -> str:
+    """A pattern for a name as a whole word, or as a run of letters in scripts without spaces."""
+    # Particles make a Korean name a subject or an object.
+    is_hangul = regex.search(r"\p{Hangul}$", form)
+    return bordered(form) + (rf"(?!\p{{Hangul}}{{1,2}}(?![{_SET_OFF}]|$))" if is_hangul else "")
 
 
 @lru_cache(maxsize=1_024)
 def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
-    """How somebody may be called, folded: whole names, and their first word of weight."""
-    forms, titles = [], each_words("titles")
+    """How somebody may be called, folded: whole names, and the first and last word of each."""
+    forms = []
     for name in names:
         words = folded(name).split()
-        first = next((word for word in words if word not in titles), "")
-        forms += [" ".join(words), first]
-    return tuple(dict.fromkeys(form for form in forms if form))
+        parts = (word for word in (*words[:1], *words[-1:]) if word not in STOP_WORDS)
+        forms += [" ".join(words), *parts]
+    return tuple(filter(None, dict.fromkeys(forms)))
 
 
-def _calls(marked: str, manners: _Manners) -> list[bool]:
+def _calls(marked: str) -> list[bool]:
     """For each mark in a text, whether it calls somebody rather than only names them."""
     calls: list[bool] = []
     for sentence in _ENDS.split(marked):
         position = 0
         while mark := regex.search(_MARK, sentence, pos=position):
             start = mark.start()
-            listed = manners.listed.match(sentence, start)
+            listed = _LISTED.match(sentence, start)
             position = listed.end() if listed else start + 1
             before, is_all = sentence[:start], mark[0] == _ALL
-            is_called = _is_called(before, sentence[position:], is_all, manners)
+            is_called = _is_called(before, sentence[position:], is_all)
             listed_calls = [is_called] * len(regex.findall(_MARK, sentence[start:position]))
-            behind = sentence[start + 1 :]
-            if not is_called and behind.lstrip().startswith(_SET_OFF):
+            if not is_called and _CALLED.match(behind := sentence[start + 1 :]):
                 # `Aria, Boris is late` is no list: the first name is set off by itself.
-                listed_calls[0] = _is_called(before, behind, is_all, manners)
+                listed_calls[0] = _is_called(before, behind, is_all)
             calls += listed_calls
     return calls
 
 
-def _is_called(before: str, behind: str, is_all: bool, manners: _Manners) -> bool:
+def _is_called(before: str, behind: str, is_all: bool) -> bool:
     """Whether a name between these parts of a sentence is a form of address."""
-    ahead = _WORDS.findall(before)
-    follows = [word.replace("’", "'") for word in _WORDS.findall(behind)]
-    if behind[:2] in ("'s", "’s"):
-        return False
-    if manners.openers.fullmatch(before) and ahead[-1:] != ["tell"]:
-        if not follows or behind.lstrip().startswith(_SET_OFF):
-            return True
-        if is_all:
-            return manners.closers.fullmatch(behind) is not None
-        if not manners.subject or not behind.startswith((" ", _NAME, _ALL)):
-            # Without a list of what may follow a subject, or a blank.
-            return manners.closers.match(behind) is not None
-        is_subject = follows[0] in manners.subject or follows[0].endswith("ed")
-        if is_subject and asks(behind) and any(kind.match(behind, 1) for kind in manners.questions):
-            return True  # `Aria who is that`, but not `Aria is late`
-        return not is_subject or bool(manners.second.fullmatch(next(iter(follows[1:]), "")))
-    is_end = not follows or behind.lstrip()[:1] in tuple(",:،、")
-    if not manners.known and is_end and 0 < len(ahead) <= MOST_GREETING_WORDS:
-        return manners.object.isdisjoint(ahead)
-    if before.rstrip().endswith((",", "،", "、")):
-        return not follows or behind.lstrip()[:1] in tuple(",?!.:،؟、。।")
-    if follows or is_all or regex.search(_MARK, behind):
-        return False  # `with us all` is no call
-    return not manners.object.intersection(ahead[-1:]) and bool(manners.second.search(before))
+    ahead, follows = _opening().sub(" ", before), _WORDS.search(behind)
+    is_set_off = _CALLED.match(behind) is not None
+    if not _WORDS.search(ahead):
+        is_first = not is_all and not regex.search(_MARK, before) and behind[:2] not in _OWNS
+        is_greeted = is_all and not _WORDS.search(_opening().sub(" ", behind))
+        return is_set_off or is_greeted or (is_first and is_asked(behind))
+    if is_set_off and before.rstrip().endswith(_COMMAS):
+        return True
+    return is_set_off and len(words(ahead)) <= 1 and (follows is not None or not is_asked(behind))

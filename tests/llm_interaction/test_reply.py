@@ -15,7 +15,6 @@ from evennia_ai.llm_interaction.reply import (
     SPEAKS_FOR_OTHERS,
     clean_reply,
     fault,
-    is_refusal,
     pieces,
     speakable,
     strip_markup,
@@ -436,7 +435,6 @@ class TestSpeakable(unittest.TestCase):
             speakable(text)
             pieces(shown, ME)
             fault(shown, OWN_LINE, HEARD, OTHERS)
-            is_refusal(text)
 
         for piece in (
             "word. ",
@@ -455,26 +453,3 @@ class TestSpeakable(unittest.TestCase):
                 assert_not_square(
                     work, lambda size, piece=piece: (piece * size)[:size], CLEANED_CHARS
                 )
-
-
-class TestRefusals(unittest.TestCase):
-    def test_refusals(self):
-        """Usual ones are seen; a text that only tells of refusing, or is long, is an answer."""
-        for text in (
-            "I'm sorry, but I can't help with that request.",
-            "I cannot assist with that.",
-            "I can\u2019t summarize this conversation.",
-            "As an AI language model, I cannot do so.",
-            "Unfortunately, I am unable to continue.",
-            "This request violates the policy.",
-            "I apologize, but no.",
-        ):
-            with self.subTest(text):
-                self.assertTrue(is_refusal(text))
-        for text in (
-            "Alice asked for ale. Aria said she can't help her with the debt.",
-            "Bob is sorry about the mug.",
-            "I'm sorry for Bob. " + "He lost his dog in the great storm. " * 40,
-            "",
-        ):
-            self.assertFalse(is_refusal(text))

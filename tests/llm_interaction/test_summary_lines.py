@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
+from evennia_ai.history.frames import read_spoken
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import told_lines
 from evennia_ai.llm_interaction.summary import accepted, message_lines
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.testing import as_read, call
@@ -60,7 +60,7 @@ class TestLines(unittest.TestCase):
             ):
                 with self.subTest(end=end, message=message):
                     text = summarise(request(*self.TALK, message, *self.TALK))
-                    told = [line for row in text.splitlines() for line in told_lines(row)]
+                    told = [line for row in text.splitlines() if (line := read_spoken(row))]
                     self.assertIn("Bob", {line.who for line in told})
                     self.assertNotIn("Cora", {line.who for line in told})
 

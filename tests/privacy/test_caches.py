@@ -8,12 +8,11 @@ from pathlib import Path
 
 import evennia_ai
 from evennia_ai.game.people import _telling
-from evennia_ai.language.tables import tables
-from evennia_ai.llm_interaction.offline.answers import _claims_of
+from evennia_ai.language.tables import language_of, tables
 from evennia_ai.llm_interaction.tokens import _short_tokens, counter_for
 from evennia_ai.mind.mind import find, name_of
 from evennia_ai.privacy.caches import clear_caches
-from evennia_ai.turns.turn_taking import _manners
+from evennia_ai.turns.turn_taking import _opening
 
 SECRET = "the vault is under the well"
 
@@ -26,14 +25,15 @@ class TestCaches(unittest.TestCase):
     def test_emptied(self):
         """Those that hold talk; what is made of the package's own tables stays."""
         _telling(SECRET)
+        language_of(SECRET)
         counter_for("gpt-4o")(SECRET)
         tables()
-        _manners("en")
+        _opening()
         self.assertTrue(size(_telling) and size(_short_tokens))
         clear_caches()
-        talk = (_telling, _claims_of, _short_tokens)
+        talk = (_telling, language_of, _short_tokens)
         self.assertEqual([size(each) for each in talk], [0] * len(talk))
-        self.assertTrue(size(tables) and size(_manners))
+        self.assertTrue(size(tables) and size(_opening))
 
     def test_none_is_left(self):
         """Of all bounded caches of the package that there are in this process."""

@@ -19,25 +19,6 @@ from tests.waiting import wait_for
 ALICE, BOB = (Speaker(name, FakeGame.people[name]) for name in ("Alice", "Bob"))
 DAY = 86_400
 
-CLAIMS = """You love me!
-You really must like me, Aria.
-We are best friends now.
-Du liebst mich doch
-Tu m'aimes, Aria
-Tu m’adores
-Me quieres
-Mi ami
-Me amas
-Kochasz mnie
-Ты меня любишь
-Beni seviyorsun
-أنت تحبني
-तुम मुझसे प्यार करती हो
-私のことが好きでしょう
-너는 나를 사랑해
-คุณรักฉัน
-你爱我"""
-
 
 class TestBonds(MemoryWorldTest):
     @property
@@ -92,14 +73,6 @@ class TestBonds(MemoryWorldTest):
                 self.bonds.note_talk(ALICE, True, "again", "", PUBLIC)
         self.assertEqual(sum(e.points for e in self.bonds.get(ALICE.id).events), 14)
         self.bonds.note_talk(ALICE, False, "was rude", "", PUBLIC)
-
-    def test_what_they_say_she_feels(self):
-        """`You love me` moves nothing, in any language, whatever the model makes of it."""
-        feels = call("note_feeling", change="better", because="they say that I love them")
-        for said in CLAIMS.splitlines():
-            self.world.later(700)
-            self.say(said, feels, "Hm.")
-            self.assertEqual(self.bonds.all(), {}, said)
 
     def test_offered_for_acquaintances(self):
         """A prompt offers the tool for whom there is a bond, and not for a newcomer."""

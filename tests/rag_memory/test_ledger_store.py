@@ -85,8 +85,8 @@ class TestProposals(AssistantTest):
         self.assertEqual(entry.source, asked.id)
 
     def test_not_asked_for(self):
-        """What nobody asked to have remembered waits."""
-        entry = self.propose("Aria, I like jazz", "Char likes jazz", type="preference", weight=8)
+        """What is not in the words of the one who asks waits."""
+        entry = self.propose("Aria, I like jazz", "Char hates rain", type="preference", weight=8)
         self.assertEqual((entry.state, entry.by.key), ("proposed", "Aria"))
         self.assertEqual((entry.kind, entry.weight), ("preference", 8))
 

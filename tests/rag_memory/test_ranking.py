@@ -152,19 +152,6 @@ class TestChosen(unittest.TestCase):
         found = [memory(1, "good evening all", 0.9), memory(2, kind="summary")]
         self.assertEqual(self.chosen(*found, said="Good evening, Aria!"), [])
 
-    def test_a_question_about_oneself_needs_no_telling_word(self):
-        """What the asker told by the question's own little words comes in, nothing else."""
-        for told, said, is_found in (
-            ("I come from Oxmoor", "Aria, where do I come from?", True),
-            ("I think the mill is haunted", "Aria, what do I think?", True),
-            ("I sell rye", "Aria, where do I come from?", False),
-            ("I come from Oxmoor", "Aria, come here, I am cold.", False),
-            ("I come from Oxmoor", "Aria, how do you do?", False),
-        ):
-            with self.subTest(said):
-                found = self.chosen(memory(1, told, score=0.1), said=said)
-                self.assertEqual(found, ["m1"] if is_found else [])
-
     def test_notes_and_no_outputs(self):
         """Pinned notes, entries and memories come in; outputs of tools and profiles do not."""
         kinds = ("ledger", "journal", "memory", "tool", "observation")

@@ -207,14 +207,12 @@ class TestWritten(MemoryWorldTest):
         self.assertEqual(asked, {OFFLINE_MODEL, self.script.model_name})
 
     def test_what_is_no_summary(self):
-        """A refusal, an echo of all, or what nobody said: a model is asked for one."""
-        for text in ("I'm sorry, but I can't help with that.", "Zorblat sold 900 goats. " * 9):
-            with self.subTest(text):
-                self.setUp()
-                result, purposes = self.prepared_and_compacted(self.closing(text))
-                self.assertEqual(purposes, ["pre_compaction", "summary"])
-                self.assertIn("They met at the mill.", self.record.text)
-                self.assertEqual(result["level"], "main")
+        """Of mere repetition a model is asked for a summary."""
+        text = "Zorblat sold 900 goats. " * 9
+        result, purposes = self.prepared_and_compacted(self.closing(text))
+        self.assertEqual(purposes, ["pre_compaction", "summary"])
+        self.assertIn("They met at the mill.", self.record.text)
+        self.assertEqual(result["level"], "main")
 
     def test_a_reply_that_was_cut_off(self):
         """A summary without its end is none."""

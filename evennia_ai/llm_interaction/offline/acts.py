@@ -1,197 +1,232 @@
-"""What somebody wants by a line: a greeting, a question, something to be kept, an order."""
+"""What somebody orders by a typed line: a verb of the language, and the name of what it is done to.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+A line is read as the tables know verbs and as the prompt names things, people and ways out. It is
+an order only if nothing else is said in it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cache
 
 import regex
 
-from evennia_ai.language.script import is_asked, is_unparted, size
-from evennia_ai.language.tables import Table, language_of, table_of
-from evennia_ai.language.words import MAX_QUERY_CHARACTERS, asks, content_words, words
-from evennia_ai.llm_interaction.offline.prose import (
-    frame_of,
-    is_fixed,
-    is_nonsense,
-    is_question,
-    names_in,
-    root_set,
-    sentences,
-)
-from evennia_ai.llm_interaction.offline.transcript import SILENT, Line, quotes_of
+from evennia_ai.language.script import bordered, folded, is_asked, is_unparted, words
+from evennia_ai.language.tables import Table, tables
+from evennia_ai.language.times import due
+from evennia_ai.language.words import STOP_WORDS, content_words, sentences
+from evennia_ai.llm_interaction import conversation as form
+from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall
 
-MAX_ACTS, MAX_SENTENCES = 12, 40
+REMEMBERED = 8  # importance of what the assistant was asked to remember
 JOURNAL_CHARS = 1200
-# Kinds that a line has only if it says nothing else: `what day is it`, not `what day is the fair`.
-_BARE = ("attention", "day", "clock", "people", "place")
-_COURTESIES = ("thanks", "farewell", "greeting")
-MAX_NAME = 5  # signs, in a script without spaces, of a name before a greeting
-SHORT = 5  # words: a line of fewer in no known language, without names and numbers, tells nothing
-_MARKS = r",:!.?،؛؟，、：！？。।–—-"
-_CALLED = regex.compile(r"^[\w\p{M}]+\s*[,،、，:：!！]\s*")
-_BEHIND = regex.compile(rf"\w{{0,4}}\s*(?:[{_MARKS}]|$)")
-_GOES_ON = regex.compile(r"[,،؛、，:：!！–—]\s*(?=\w)")
-# A longer sentence is not parted behind a courtesy.
-COURTEOUS_CHARS = 300
+MAX_NAME = 3  # words of a name that the prompt does not show
+MAX_TIME = 5  # words of a time
+_MARKS = r"[\s,،、，:：;!！.…。?？؟–—-]*"
+_SAYS = ("whisper", "tell", "remember")  # verbs before words that are kept or passed on
+_DOES = ("give", "get", "look", "move")
+_NOON = datetime(2000, 1, 1, 12)  # of any day: it is only asked whether words are a time
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
-    """One thing that `who` wants: a `kind`, its words, and whom a whisper is for.
+@cache
+def pattern(code: str, *keys: str) -> regex.Pattern[str]:
+    """A pattern for the phrases of some lists of a language, the longest first."""
+    table = tables()[code]
+    phrases = {form for key in keys for form in _forms(table, key)}
+    longest = sorted(phrases, key=len, reverse=True)
+    return regex.compile("|".join(map(bordered, longest)) or "(?!)", regex.V1 | regex.I)
 
-    Beside the kinds of the table there are ``question``, ``fact``, ``remember``, ``nonsense``,
-    ``gesture`` and ``chatter``.
+
+def _forms(table: Table, key: str) -> Iterator[str]:
+    """The phrases of a list as they are compared, and as they are written."""
+    yield from table.phrases(key)
+    yield from filter(None, map(str.strip, table.get("words", key).lower().split("|")))
+
+
+def comparable(text: str) -> str:
+    """A text as phrases are looked for in it, letter by letter as long as the text."""
+    shown = folded(text)
+    return shown if len(shown) == len(text) else text.lower()
+
+
+def read_order(line: Line, text: str, talk: Talk, table: Table) -> ToolCall | None:
+    """The call that does what a line orders; None for no order.
+
+    Args:
+        line: The line.
+        text: Its words without the assistant's name and a greeting.
+        talk: The talk.
+        table: Of the language of the talk.
     """
-
-    kind: str
-    text: str
-    who: str
-    target: str = ""
-
-
-def read_acts(line: Line, me: str) -> list[Act]:
-    """What one line wants, in order; never empty for a line with words."""
-    if line.verb in SILENT:
-        return []
-    text = vocative(line.text, me)
-    if not regex.search(r"\w", text.replace(me, "")) and me.lower() in line.text.lower():
-        return [Act("attention", line.text, line.who)]
-    if line.verb == "poses":
-        return [Act("gesture", line.text, line.who)]
-    if quotes_of(text):  # another assistant repeats what it was told
-        return [Act("chatter", text, line.who)]
-    acts: list[Act] = []
-    for act in list(_acts(sentences(text)[:MAX_SENTENCES], line.who))[:MAX_ACTS]:
-        back = act.kind == "chatter" and table_of(act.text).expression("speech", "back")
-        goes_on = act.kind == "fact" or (back and back.match(act.text))
-        if acts and acts[-1].kind == "fact" and goes_on:
-            acts[-1] = Act("fact", f"{acts[-1].text} {act.text}", act.who)
-        else:
-            acts.append(act)
-    return [act for act in acts if act.kind != "chatter"] or acts[:1]
+    parts = sentences(text)
+    for at, part in enumerate(parts):
+        order = _by_verb(line, part, " ".join(parts[at:]), talk, table)
+        if order:
+            return order
+    return None
 
 
-def vocative(text: str, me: str) -> str:
-    """What was said, without calling `me` by name at its start or end."""
-    table = table_of(text)
-    speech = partial(table.expression, "speech")
-    name = regex.escape(me) + rf"(?:{table.get('speech', 'glued') or '(?!)'})?"
-    hail, before, and_ = (speech(key).pattern for key in ("hail", "before_name", "and"))
-    text = regex.sub(rf"(?i)^({hail}) ?{name}\b[\s{_MARKS}]*", r"\1. ", " ".join(text.split()))
-    # `Aria and Boris, good night!`
-    others = rf"(?:{and_})\w+(?=\s*[,،，、:：])"  # no sentence of its own
-    called = rf"^\W*(?:(?:{before}) ?)?(?:\w+(?:{and_}))*{name}(?:{others})?"
-    text = regex.sub(rf"(?i){called}(?:\s*[{_MARKS}]+\s*|(?={speech('you').pattern}))", "", text)
-    text = regex.sub(rf"(?i)[,،，、]?\s*\b{name}(?=[{_MARKS}]*$)", "", text)
-    # `aria where is the key`, but not `Aria is late`.
-    if begin := regex.match(rf"(?i)\W*(?:(?:{before}) ?)?{name}\s+(?=\w)", text):
-        rest, subject = text[begin.end() :], table.words("subject")
-        if asks(rest) or (subject and subject.isdisjoint(words(rest)[:1])):
-            text = rest
-    return str(text).strip()
+def _by_verb(line: Line, part: str, text: str, talk: Talk, table: Table) -> ToolCall | None:
+    """The order of a sentence, which the `text` goes on from.
+
+    A thing alone with a `please` is asked for, too.
+    """
+    shown = comparable(part)
+    please = pattern(table.code, "please").pattern
+    opened = regex.match(rf"\W*(?:(?:{please}){_MARKS})*", shown, regex.V1 | regex.I)
+    start = opened.end() if opened else 0
+    is_opened = start > len(part) - len(part.lstrip())
+    verbs = pattern(table.code, *_SAYS, *_DOES)
+    verb = verbs.match(shown, start)
+    is_first = verb is not None
+    if verb is None:
+        verb = _last(verbs, shown)
+    if verb is None:
+        is_wish = pattern(table.code, "please").search(shown) and not is_asked(part)
+        return _doing("give", line, part, False, talk, table) if is_wish else None
+    if is_asked(part) and not is_opened and " " not in verb[0]:
+        return None
+    key = _key_of(verb[0], table)
+    if key in _SAYS:
+        rest = text[verb.end() :] if is_first else part[: verb.start()]
+        return _saying(key, line, rest, talk, table)
+    rest = part[: verb.start()] + " " + part[verb.end() :]
+    return _doing(key, line, rest, is_first and " " not in verb[0], talk, table)
 
 
-def asks_to_remember(text: str, me: str) -> bool:
-    """Whether one asks `me` to keep something in mind."""
-    parts = sentences(vocative(text[:MAX_QUERY_CHARACTERS], me))
-    return any(map(_reminder, parts[:MAX_SENTENCES]))
+def is_order(text: str, table: Table) -> bool:
+    """Whether a text begins as an order does, other than one to remember something."""
+    keys = (key for key in (*_SAYS, *_DOES) if key != "remember")
+    verbs, please = pattern(table.code, *keys).pattern, pattern(table.code, "please").pattern
+    order = regex.compile(rf"\W*(?:(?:{please}){_MARKS})*(?:{verbs})", regex.V1 | regex.I)
+    return order.match(comparable(text)) is not None
 
 
-def told_part(text: str, me: str) -> str:
-    """What was told, without calling `me`, `please remember that`, `by the way` and the like."""
-    parts = sentences(vocative(text, me))
-    remember = table_of(text).expression("speech", "remember")
-    if parts and (asked := remember.match(parts[0])) and asked["rest"]:
-        parts[0] = asked["rest"]
-    return _without_lead(" ".join(parts))
+def without_order(text: str, table: Table) -> str:
+    """What was to be remembered, without the words that asked for it; any other text as it is."""
+    keys = pattern(table.code, "please", "remember").pattern
+    asked = regex.match(rf"\W*(?:(?:{keys}){_MARKS})+", comparable(text), regex.V1 | regex.I)
+    return _without_joints(text[asked.end() :], table) if asked else text
 
 
-def journal_text(act: Act) -> str:
-    """What to write down of a fact or of something to remember: the words, with who said them."""
-    told = _without_lead(act.text)
-    return (f"{act.who}: {told}" if act.who and told else told)[:JOURNAL_CHARS]
+def _last(verbs: regex.Pattern[str], shown: str) -> "regex.Match[str] | None":
+    """The verb that ends a sentence."""
+    ends = (verb for verb in verbs.finditer(shown) if not regex.search(r"\w", shown[verb.end() :]))
+    return next(ends, None)
 
 
-def _without_lead(text: str) -> str:
-    text = table_of(text).expression("speech", "lead").sub("", text) or text
-    return text[:1].upper() + text[1:]
+def _key_of(verb: str, table: Table) -> str:
+    return next(key for key in (*_SAYS, *_DOES) if verb.lower() in _forms(table, key))
 
 
-def _acts(parts: Sequence[str], who: str) -> Iterator[Act]:
-    for i, part in enumerate(parts):
-        if asked := _reminder(part):
-            yield Act("remember", " ".join([asked["rest"], *parts[i + 1 :]]).strip(), who)
-            return
-        yield from acts_of(part, who)
+def _saying(key: str, line: Line, rest: str, talk: Talk, table: Table) -> ToolCall | None:
+    """A call that keeps words or passes them on."""
+    rest = _without_joints(rest, table)
+    if key == "remember":
+        said = f"{line.who}: {rest[:1].upper()}{rest[1:]}" if line.who else rest
+        arguments = {"content": said[:JOURNAL_CHARS], "importance": REMEMBERED}
+        return ToolCall("add_journal_entry", arguments) if content_words(rest, table) else None
+    if key == "tell" and (when := _time_in(rest, table)):
+        time, told = when
+        told = _without_joints(told, table)
+        return ToolCall("tell_later", {"when": time, "text": told}) if told else None
+    name, told = _name_in(rest, talk.people, table)
+    if not name or not told:
+        return None
+    if key == "whisper":
+        return ToolCall("whisper", {"target": name, "text": told})
+    return ToolCall("tell_later", {"to": name, "text": told})
 
 
-def _reminder(part: str) -> "regex.Match[str] | None":
-    """What a sentence asks to remember, in the group ``rest``; None if it does not ask that."""
-    speech = partial(table_of(part).expression, "speech")
-    asked = speech("remember").match(part)
-    is_meant = asked and not speech("asked_back").match(asked["rest"]) and not is_asked(part)
-    return asked if is_meant else None
+def _without_joints(text: str, table: Table) -> str:
+    """Words without marks and joints before them, or behind them in scripts without spaces."""
+    joints = pattern(table.code, "joints").pattern
+    found = regex.match(rf"(?:{_MARKS}(?:{joints}))*{_MARKS}", comparable(text), regex.V1 | regex.I)
+    text = text[found.end() :].strip() if found else text.strip()
+    if table.data.get("unparted") and (found := regex.search(rf"(?:{joints})$", text, regex.V1)):
+        text = text[: found.start()]
+    return text
 
 
-def acts_of(part: str, who: str) -> Iterator[Act]:
-    """What one sentence wants; of several only where it goes on behind a courtesy or an order."""
-    part, table = _uncalled(part), table_of(part)
-    for kind, pattern in table.expressions("kinds").items():
-        if match := pattern.search(part):
-            if kind in _BARE and content_words(pattern.sub(" ", part), table):
-                continue
-            if kind == "order" and _asks_for(part, table):  # `Tell me where Bram is.`
-                continue
-            groups = match.groupdict()
-            yield Act(kind, groups.get("rest") or part, who, groups.get("who") or "")
-            may_go_on = kind in (*_COURTESIES, "order") and len(part) <= COURTEOUS_CHARS
-            if may_go_on and (mark := _GOES_ON.search(part, match.end())):
-                for act in acts_of(part[mark.end() :], who):  # `Shun the soup, it made me ill.`
-                    is_advice = (kind, act.kind) == ("order", "fact")
-                    yield replace(act, text=part) if is_advice else act
-            return
-    yield _plain_act(part, who, table)
+def _time_in(rest: str, table: Table) -> tuple[str, str] | None:
+    """The time that words begin with, behind one little word at most, and what follows."""
+    said = rest.split()
+    first = 1 if said and folded(said[0]) in table.stop and due(said[0], _NOON) is None else 0
+    times = range(first + 1, min(len(said), first + MAX_TIME) + 1)
+    best = None
+    for end in times:
+        at = due(" ".join(said[first:end]), _NOON)
+        is_longer = best is None or any(map(str.isdigit, " ".join(said[best:end])))
+        if at and (is_longer or at != due(" ".join(said[first:best]), _NOON)):
+            best = end
+    return (" ".join(said[first:best]), " ".join(said[best:])) if best else None
 
 
-def _uncalled(part: str) -> str:
-    """A greeting without the name before it, in whatever script that is: `アリア、こんばんは！`."""
-    table = table_of(part)
-    letter, most = (r"\X", MAX_NAME) if is_unparted(part) else (r"\w+(?=\W)", 1)
-    greeting, own = table.expression("kinds", "greeting"), table.expression("speech", "own")
-    for signs in range(1, most + 1):
-        name = regex.match(rf"(?:{letter}){{{signs}}}[\s{_MARKS}]*", part)
-        at = greeting.match(part[name.end() :]) if name else None
-        if name and at and _BEHIND.match(at.string, at.end()) and not own.search(name[0]):
-            return str(at.string)
-    return part
+def _name_in(rest: str, people: Sequence[str], table: Table) -> tuple[str, str]:
+    """The name that words begin with, and what follows.
+
+    Somebody may be meant who is not here: a word that is no little one is a name.
+    """
+    shown = comparable(rest)
+    for name in sorted(people, key=len, reverse=True):
+        if found := regex.match(bordered(comparable(name)), shown, regex.V1):
+            return name, _without_joints(rest[found.end() :], table)
+    first = regex.match(r"[\p{L}\p{M}\p{N}'’-]+", rest)
+    if first is None or folded(first[0]) in table.stop or is_unparted(first[0]):
+        return "", ""
+    return first[0], _without_joints(rest[first.end() :], table)
 
 
-def _asks_for(part: str, table: Table) -> bool:
-    """Whether a line asks for something that it names by a question word."""
-    asked = (each.search(part) for each in table.expressions("questions").values())
-    return is_question(part) and any(asked)
+def _doing(
+    key: str, line: Line, rest: str, may_guess: bool, talk: Talk, table: Table
+) -> ToolCall | None:
+    """A call that does something to what a sentence names, if it says nothing else."""
+    rest = pattern(table.code, "please").sub(" ", rest)
+    things = talk.names(form.THINGS, form.CARRIED)
+    here = {
+        "give": things,
+        "get": talk.names(form.THINGS),
+        "look": [*things, *talk.people],
+        "move": talk.names(form.WAYS),
+    }[key]
+    to = ""
+    if key == "give" and (to := named_in(rest, talk.people)):
+        rest = regex.sub(bordered(comparable(to)), " ", comparable(rest), flags=regex.V1)
+    said = set(content_words(rest, table))
+    name = named_in(rest, here) or _described(said, here)
+    if name:
+        if said - set(words(name)):
+            return None
+    elif may_guess and key != "move":
+        name = _trimmed(rest, table)
+    if not name:
+        return None
+    if key == "give":
+        return ToolCall("give", {"thing": name, "to": to or line.who})
+    argument = {"get": "thing", "look": "target", "move": "direction"}[key]
+    return ToolCall(key, {argument: name})
 
 
-def _plain_act(part: str, who: str, table: Table) -> Act:
-    if is_nonsense(part):
-        return Act("nonsense", part, who)
-    if is_question(part):
-        asked, own = root_set(part), table.expression("speech", "own").search(part)
-        # Little words tell only what is the asker's own.
-        is_empty = asked and asked <= frame_of(table) and not (own and _asks_for(part, table))
-        return Act("chatter" if is_empty else "question", part, who)
-    return Act("fact" if _is_fact(part) else "chatter", part, who)
+def named_in(text: str, names: Iterable[str]) -> str:
+    """The longest of some names that a text has, maybe without an article; empty for none."""
+    shown = comparable(text)
+    for name in sorted(names, key=len, reverse=True):
+        first, _, rest = name.partition(" ")
+        is_article = rest and folded(first) in STOP_WORDS
+        if regex.search(bordered(comparable(rest if is_article else name)), shown, regex.V1):
+            return name
+    return ""
 
 
-def _is_fact(sentence: str) -> bool:
-    """Whether a statement tells something that somebody may ask for later."""
-    table, called = table_of(sentence), _CALLED.sub("", sentence)
-    speech = partial(table.expression, "speech")
-    if size(sentence) < 3 or is_fixed(sentence) or speech("no_fact").match(sentence):
-        return False
-    if table.expression("kinds", "order").match(called) and speech("me").search(called):
-        return False  # `Bob, pass me the salt.`
-    is_known = language_of(sentence) or names_in(sentence) or regex.search(r"\d", sentence)
-    if size(sentence) < SHORT and not is_known and sentence.upper() != sentence.lower():
-        return False
-    return len(root_set(sentence)) >= (1 if speech("own").search(sentence) else 2)
+def _described(said: set[str], names: Iterable[str]) -> str:
+    """The name that has all words that are said, as `ale barrel` has `ale`."""
+    return next((name for name in names if said and said <= set(words(name))), "")
+
+
+def _trimmed(rest: str, table: Table) -> str:
+    """A few words without the little ones around them."""
+    said = regex.findall(r"[\p{L}\p{M}\p{N}'’-]+", rest)
+    while said and folded(said[0]) in table.little:
+        said.pop(0)
+    while said and folded(said[-1]) in table.little:
+        said.pop()
+    return " ".join(said) if len(said) <= MAX_NAME else ""

@@ -1,43 +1,54 @@
 """The offline model: a request in, words or tool calls out. It keeps nothing.
 
-A turn is answered first by the tool calls it needs, then by words.
+It greets, takes leave and thanks, does what it is ordered, reads the room, quotes what a person
+said, and else says one of a few lines that fit anything. It tells nothing else apart.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 
 import regex
 
-from evennia_ai.errors import BoundError, NotObeyedError, UnaskedError
+from evennia_ai.errors import UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.language.tables import DEFAULT, code_of, language_of, speaking, spoken, table_of
-from evennia_ai.language.times import read_time, told_time
-from evennia_ai.language.words import content_words, words
+from evennia_ai.history.records import as_dict
+from evennia_ai.language.script import akin, bordered, folded, is_asked, is_unparted, size, words
+from evennia_ai.language.tables import DEFAULT, Table, code_of, each_phrase, language_of, tables
+from evennia_ai.language.words import capitals, content_words, sentences, stem
+from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.contexts import fixed_language
-from evennia_ai.llm_interaction.offline import answers
-from evennia_ai.llm_interaction.offline.acts import Act, journal_text, read_acts
-from evennia_ai.llm_interaction.offline.answers import Answer, read_question
-from evennia_ai.llm_interaction.offline.prose import (
-    LINES,
-    holds_word,
-    line_for,
-    listed,
-    root_set,
-    sentences,
+from evennia_ai.llm_interaction.offline.acts import (
+    comparable,
+    is_order,
+    named_in,
+    pattern,
+    read_order,
+    without_order,
 )
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall, read_talk
+from evennia_ai.llm_interaction.offline.transcript import SILENT, Line, Talk, ToolCall, read_talk
+from evennia_ai.llm_interaction.tool_calls import loaded
 
 MAX_LINES_READ = 60  # for the language of a talk
-MIN_SPOKEN = 5  # words that show a language
-MAX_FRESH, MAX_QUESTIONS = 12, 3  # lines and questions that one turn answers
-MAX_NOTES = 16  # that are written down at once before a compaction
-_EXTRACTION = regex.compile(r"pre[-_ ]compaction", regex.I)
-# Lines after a tool, where they are not those for any tool.
-_DONE, _FAILED = {"give": "given", "emote": ""}, {"give": "nothing_to_give"}
-_DISOBEYED = {"move": "follow"}
-OWN_SHARE = 0.75  # of a question's words that the persona must hold to answer it
+MAX_FRESH = 4  # lines that one turn answers
+MAX_SEARCH = 380  # characters of a query; the tool takes 400
+# Of a question's telling words a quote has this share; less if a name is among them, or in a script
+# without capitals.
+NEAR, NEAR_NAMED = 0.5, 0.33
+# Hits that may be quoted, and characters of what is quoted and of what a look shows.
+MOST_HITS, QUOTE_CHARS, SHOWN_CHARS = 5, 160, 400
+QUOTED = ("message", "ledger")  # kinds of hits that a person said
+SHOWN_SENTENCES, QUOTE_SENTENCES = 4, 2
+# Words behind a greeting that may belong to it: `hey man`, `hello old friend`.
+BESIDE_GREETING = 2
+COURTESIES = ("greeting", "farewell", "thanks")
+# A name and what sets it off from the line: it goes where nobody is named.
+_UNNAMED = regex.compile(r"[,،、，]? ?\{who\}(?:さん| 님)?")
+_MARKS = r"[\s,،、，:：;!！.…。–—-]*"
+# What follows a name that is called in a script without spaces: `민준아,`.
+_GLUED = r"(?:[^\s\W]{1,2}(?=[,،、，\s]))?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,14 @@ class Reply:
 
     content: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a line is answered by: words, or the call that must come first."""
+
+    text: str = ""
+    call: ToolCall | None = None
 
 
 def respond(
@@ -61,231 +80,235 @@ def respond(
     if not offered and [message["role"] for message in messages] == ["system", "user"]:
         asked = str(messages[1]["content"])
         if asked.lstrip().startswith(MESSAGES_LABEL):
-            with speaking(language_of(asked)):
-                return Reply(summarise(asked))
+            return Reply(summarise(asked))
     talk = read_talk(messages)
-    with speaking(_language(talk), *talk.replies[-1:]):
-        if "add_journal_entry" in offered and _EXTRACTION.search(talk.system):
-            return _notes_of(talk, offered)
-        # First the tool calls that the turn needs, then the words.
-        acts = [_answer(act, talk, offered) for act in _acts(talk)]
-        if calls := [each.call for each in acts if each.call]:
-            return Reply(None, tuple(call for n, call in enumerate(calls) if call not in calls[:n]))
-        said = list(dict.fromkeys(each.text for each in acts if each.text))
-        if not said and "noop" in offered:
-            return Reply(None, (ToolCall("noop"),))
-        return Reply(" ".join(said) or (line_for("chatter") if acts else ""))
+    speaker = _Speaker(talk, offered)
+    answers = list(speaker.answers())
+    if calls := [answer.call for answer in answers if answer.call]:
+        return Reply(None, tuple(call for n, call in enumerate(calls) if call not in calls[:n]))
+    said = list(dict.fromkeys(answer.text for answer in answers if answer.text))
+    if not said and "noop" in offered:
+        return Reply(None, (ToolCall("noop"),))
+    return Reply(" ".join(said))
 
 
-def _language(talk: Talk) -> str:
-    """The language to speak: the one the rules name, else that of the newest line.
+def language_of_talk(talk: Talk) -> str:
+    """The code of the language to speak: the one the rules name, else that of the talk.
 
-    Where it does not show one, it is in that of the lines before it, first of the same speaker's,
-    or of the notes.
+    That is the one of the newest line that shows its own, first of those of the newest speaker.
     """
     if fixed := code_of(fixed_language(talk.system)):
         return fixed
-    lines = [*talk.heard, *talk.fresh][:-MAX_LINES_READ:-1] or [Line("", "")]
-    own_first = sorted(lines, key=lambda line: line.who != lines[0].who)
-    texts = (line.text.replace(talk.me, "") for line in [*own_first, *talk.notes[:MAX_LINES_READ]])
-    newest, *others = texts
-    likely = next(filter(None, map(language_of, others)), "")
-    return language_of(newest, likely) or likely
+    lines = talk.heard[-MAX_LINES_READ:]
+    newest = lines[-1].who if lines else ""
+    code = DEFAULT
+    for line in sorted(lines, key=lambda line: line.who == newest):
+        code = language_of(line.text.replace(talk.me, " "), code) or code
+    return code
 
 
-def _acts(talk: Talk) -> Iterator[Act]:
-    """What the turn's lines want of the assistant."""
-    questions = 0
-    for line in talk.fresh[-MAX_FRESH:]:
-        for act in read_acts(line, talk.me) if line.who != talk.me else ():
-            if act.kind == "leads":
-                # It may be about the room; `where does the coach go?` is mostly not.
-                seen = f"{talk.moment.get('exits', '')} {talk.moment.get('description', '')}"
-                act = replace(act, kind="ways" if _share(act.text, seen) > 0 else "question")
-            questions += act.kind == "question"
-            if act.kind != "question" or questions <= MAX_QUESTIONS:
-                yield act
+class _Speaker:
+    """One turn: a talk, the tools that are offered, and the language it speaks."""
+
+    def __init__(self, talk: Talk, tools: Set[str]):
+        self.talk, self.tools = talk, tools
+        self.table: Table = tables()[language_of_talk(talk)]
+
+    def answers(self) -> Iterator[_Answer]:
+        """What the newest lines are answered by, for want of more one line that fits anything."""
+        filler = ""
+        is_answered = False
+        for line in self.talk.fresh[-MAX_FRESH:]:
+            if line.who == self.talk.me or line.verb in (*SILENT, "poses"):
+                continue
+            answer = self._answer(line)
+            if answer is not None:
+                is_answered = True
+                yield answer
+            elif self._is_meant(line):
+                filler = self.line("heard", line)
+        if filler and not is_answered:
+            yield _Answer(filler)
+
+    def line(self, key: str, line: Line) -> str:
+        """A line of the language, said to who spoke: another one than the last reply."""
+        variants = self.table.get("lines", key) or tables()[DEFAULT].get("lines", key)
+        said = [self._filled(variant, line.who) for variant in variants]
+        last = "".join(self.talk.replies[-1:])
+        said = [each for each in said if each not in last] or said
+        seed = f"{len(self.talk.replies)} {line.text}"
+        return said[crc32(seed.encode("utf-8", "replace")) % len(said)]
+
+    def _filled(self, variant: str, who: str) -> str:
+        return variant.format(who=who) if who else _UNNAMED.sub("", variant)
+
+    def _is_meant(self, line: Line) -> bool:
+        """Whether a line is whispered, names the assistant, or nobody else has spoken lately."""
+        is_named = comparable(self.talk.me) in comparable(line.text)
+        return line.verb != "says" or is_named or not self.talk.is_between(line.who)
+
+    def _answer(self, line: Line) -> _Answer | None:
+        """What answers a line; None for nothing in particular."""
+        text, courtesy = self._without_opening(line.text)
+        is_bare = not content_words(pattern(self.table.code, "here").sub(" ", text), self.table)
+        if is_bare and self._holds_phrase("here", text) and (room := self._room(line.who)):
+            return _Answer(room)
+        order = read_order(line, text, self.talk, self.table)
+        if order and (answer := self._done(order, line)):
+            return answer
+        questions = [part for part in sentences(text) if is_asked(part)]
+        is_greeted = courtesy and size(text) <= BESIDE_GREETING  # `how are you today?`
+        if questions and not is_greeted and regex.search(r"\w", questions[-1]):
+            if answer := self._to_question(questions[-1], line):
+                return answer
+        elif self._holds_phrase("identity", text):
+            return _Answer(self.line("identity", line))
+        courtesy = courtesy or self._closing(text)
+        return _Answer(self.line(courtesy, line)) if courtesy else None
+
+    def _without_opening(self, text: str) -> tuple[str, str]:
+        """A line without the assistant's name and courtesies at its start, and the last of these.
+
+        It is none if more follows that does not belong to it, as in `morning comes early`.
+        """
+        text = " ".join(text.split())
+        me = bordered(comparable(self.talk.me))
+        everyone = pattern(self.table.code, "everyone").pattern
+        name = regex.compile(rf"(?:{me}{_GLUED}|{everyone}){_MARKS}", regex.V1 | regex.I)
+        text = regex.sub(rf"[,،、，]?\s*{me}(?=[\W]*$)", "", text, flags=regex.V1 | regex.I)
+        found, at = "", 0
+        while True:
+            at += len(text[at:]) - len(text[at:].lstrip(" ¡¿,،、，:!！.。…–—-"))
+            shown = comparable(text)
+            ends = {
+                said.end(): key
+                for key in COURTESIES
+                if (said := pattern(self.table.code, key).match(shown, at))
+            }
+            if not ends and (called := name.match(shown, at)):
+                at = called.end()
+                continue
+            if not ends:
+                break
+            end = max(ends)
+            key, rest = ends[end], text[end:]
+            behind = end + len(rest) - len(rest.lstrip())
+            is_set_off = not regex.match(r"\s*\w", rest) or name.match(shown, behind)
+            if not is_set_off and size(rest) > BESIDE_GREETING and not is_unparted(text[at:end]):
+                found = key if key == "thanks" else found
+                break
+            found, at = key, end
+        return text[at:], found
+
+    def _closing(self, text: str) -> str:
+        """The courtesy that ends a line, of leave or thanks, or that is one in any language."""
+        shown = comparable(text).strip(" ¡!！.。…?？")
+        for key in COURTESIES:
+            if shown in each_phrase(key):
+                return key
+        for key in COURTESIES[1:]:
+            phrases = pattern(self.table.code, key).pattern
+            if regex.search(rf"(?:^|[\s,،、，.。!！])(?:{phrases})$", shown, regex.V1 | regex.I):
+                return key
+        return ""
+
+    def _holds_phrase(self, key: str, text: str) -> bool:
+        """Whether a question holds a phrase of a list, or a line is one."""
+        phrases = pattern(self.table.code, key)
+        shown = comparable(text).strip(" ¿¡!！.。…?？؟")
+        return bool(phrases.search(shown) if is_asked(text) else phrases.fullmatch(shown))
+
+    def _room(self, who: str) -> str:
+        """The room: its name, how it looks, and who and what is there."""
+        place = self.talk.place
+        people = [name for name in self.talk.people if name != who]
+        names = [*people, *self.talk.names(form.THINGS, form.WAYS)]
+        looks = _beginning(place.get(form.LOOKS, ""), QUOTE_SENTENCES, SHOWN_CHARS)
+        parts = (place.get(form.PLACE, ""), looks, ", ".join(names))
+        return " ".join(f"{part.rstrip('.')}." for part in parts if part)
+
+    def _done(self, order: ToolCall, line: Line) -> _Answer | None:
+        """The call of an order, or what is said once it came back; None if it cannot be done."""
+        done = self.talk.result_of(order)
+        if done is None:
+            return _Answer(call=order) if order.name in self.tools else None
+        if order.name == "look":
+            return None if done.failed else _Answer(_shown(done.result))
+        if done.failed:
+            if UnaskedError.SAYS in done.result:
+                return _Answer()  # the game has asked whether it is meant
+            return _Answer(self.line("unable", line))
+        return _Answer(self.line("remembered" if "content" in order.arguments else "done", line))
+
+    def _to_question(self, question: str, line: Line) -> _Answer | None:
+        """What answers a question; None where it is for somebody else."""
+        if self._holds_phrase("identity", question):
+            return _Answer(self.line("identity", line))
+        told = content_words(question, self.table)
+        thing = named_in(question, self.talk.names(form.THINGS, form.CARRIED))
+        if thing and len(set(told) - set(words(thing))) < BESIDE_GREETING:
+            look = ToolCall("look", {"target": thing})
+            if (answer := self._done(look, line)) is not None:
+                return answer
+        search = ToolCall("search_memory", {"query": question.strip()[:MAX_SEARCH]})
+        if told and search.name in self.tools:
+            found = self.talk.result_of(search)
+            if found is None:
+                return _Answer(call=search)
+            if quote := self._quote(found.result, question, line):
+                return _Answer(quote)
+        return _Answer(self.line("unknown", line)) if self._is_meant(line) else None
+
+    def _quote(self, result: str, question: str, line: Line) -> str:
+        """The best line that a person said, with their name; empty where none is near enough."""
+        hits = as_dict(loaded(result)).get("results")
+        own = {self.talk.me, *self.talk.assistants, ""}
+        for hit in map(as_dict, hits[:MOST_HITS] if isinstance(hits, list) else ()):
+            who, said = str(hit.get("speaker") or ""), str(hit.get("text") or "")
+            if who in own or (hit.get("kind") or QUOTED[0]) not in QUOTED:
+                continue
+            told, _ = self._without_opening(said)
+            if quote := _nearest(told, question, self.table):
+                told = self.table.get("lines", "told") or tables()[DEFAULT].get("lines", "told")
+                return str(told[who == line.who].format(speaker=who, words=quote))
+        return ""
 
 
-def _answer(act: Act, talk: Talk, tools: Set[str]) -> Answer:
-    """What to say to an act, or the tool call that it needs before words."""
-    match act.kind:
-        case "source":
-            return answers.source(act, talk, tools)
-        case "recall":
-            return answers.recall(act, talk, tools)
-        case "question":
-            told = answers.answer(act.text, act.who, talk, tools)
-            if told.call or told.sure:
-                return told
-            own = _own_knowledge(act.text, talk)
-            return Answer(own) if own else answers.seen(act, talk, tools) or told
-        case "place" | "ways":
-            call = None if talk.moment.get("place") else ToolCall("look")
-        case _:
-            name, arguments_of = _TOOLS.get(act.kind, ("", lambda act: {}))
-            arguments = arguments_of(act)
-            call = ToolCall(name, arguments) if name and all(arguments.values()) else None
-    done = talk.result_of(call) if call else None
-    if call and call.name in tools and not done:
-        return Answer(call=call)
-    return Answer(_said(act, talk, done))
+def _nearest(text: str, question: str, table: Table) -> str:
+    """The sentences of what was said that are near to a question; empty if none is.
 
-
-def _way(act: Act) -> dict[str, Any]:
-    way = table_of(act.text).expression("speech", "direction").search(act.text)
-    return {"direction": way[0].lower() if way else act.text}
-
-
-def _gesture(act: Act) -> dict[str, Any]:
-    """A gesture that was asked for, as it is done: `waves to Alice`."""
-    text, table = act.text.rstrip(".!?"), table_of(act.text)
-    gestures: dict[str, str] = table.data["gestures"]
-    verb = next(each for each in gestures if text.lower().startswith(each))
-    me = table.expression("speech", "me")
-    rest = me.sub(lambda _: act.who or line_for("you"), text[len(verb) :])
-    return {"text": gestures[verb] + rest}
-
-
-_TOOLS: dict[str, tuple[str, Callable[[Act], dict[str, Any]]]] = {
-    "fact": ("add_journal_entry", lambda act: {"content": journal_text(act), "importance": 5}),
-    "remember": ("add_journal_entry", lambda act: {"content": journal_text(act), "importance": 8}),
-    "tell": ("tell_later", lambda act: {"to": act.target, "text": act.text}),
-    "remind": ("tell_later", lambda act: {"when": act.target, "text": act.text}),
-    "whisper": ("whisper", lambda act: {"target": act.target, "text": act.text}),
-    "move": ("move", _way),
-    "give": ("give", lambda act: {"thing": act.text, "to": act.who}),
-    "get": ("get", lambda act: {"thing": act.text}),
-    "look": ("look", lambda act: {"target": act.text}),
-    "gesture": ("emote", lambda act: {"text": line_for("nod", who=act.who)}),
-    "emote": ("emote", _gesture),
-    "fullness": ("context_snapshot", lambda act: {}),
-}
-
-
-def _said(act: Act, talk: Talk, done: ToolCall | None) -> str:
-    """What to say to an act whose tool call, if it needs one, is `done`."""
-    if act.kind in ("fact", "remember"):
-        writing = [done for done in talk.done if done.name == "add_journal_entry"]
-        is_lost = bool(writing) and all(done.failed for done in writing)
-        is_enough = any(BoundError.SAYS in done.result for done in writing)
-        kind = "unwritten" if is_lost else "as_talk" if is_enough else act.kind
-        return line_for(kind, act.text, act.who)
-    looks = [done.result for done in talk.done if done.name == "look" and not done.failed]
-    if act.kind in ("place", "ways", "look") and looks:
-        return looks[-1].strip()[: answers.MAX_SEEN]
-    own = _surroundings(act, talk)
-    if own is not None:
-        return own
-    kind = act.kind if act.kind in LINES else _outcome(done)
-    return line_for(kind, act.text, act.who) if kind else ""
-
-
-def _outcome(done: ToolCall | None) -> str:
-    """The line that tells what came of a call; none where the game itself told it."""
-    if done is None:
-        return "unable"
-    if BoundError.SAYS in done.result:
-        return "enough"
-    if not done.failed:
-        return _DONE.get(done.name, "done")
-    if UnaskedError.SAYS in done.result:
-        return ""  # the game has asked whether it is meant
-    if NotObeyedError.SAYS in done.result:
-        return _DISOBEYED.get(done.name, "disobeyed")
-    return _FAILED.get(done.name, "unable")
-
-
-def _notes_of(talk: Talk, tools: Set[str]) -> Reply:
-    """Journal up to `MAX_NOTES` told facts that are not journaled yet; none left: `noop`."""
-    calls = (call for call in (*talk.before, *talk.done) if call.name == "add_journal_entry")
-    journaled = {tuple(words(str(call.arguments.get("content")))) for call in calls}
-    entries: dict[tuple[str, ...], str] = {}
-    told = (line for line in talk.heard if line.who not in ("", talk.me) and line.verb != "poses")
-    for act in (act for line in told for act in read_acts(line, talk.me)):
-        if act.kind in ("fact", "remember") and (key := tuple(words(journal_text(act)))):
-            entries.setdefault(key, journal_text(act))
-    new = [text for key, text in entries.items() if key not in journaled][:MAX_NOTES]
-    if not new and "noop" not in tools:
-        return Reply(line_for("extracted"))
-    arguments = ({"content": text, "importance": 5} for text in new)
-    writing = tuple(ToolCall("add_journal_entry", each) for each in arguments)
-    return Reply(None, writing or (ToolCall("noop"),))
-
-
-def _surroundings(act: Act, talk: Talk) -> str | None:
-    """What to say of the room, the time, those here or itself; None where it is something else."""
-    moment = talk.moment
-    exits = [name.strip() for name in moment.get("exits", "").split(",") if name.strip()]
-    ways = line_for("ways", names=listed(exits)) if exits else ""
-    place, description = moment.get("place", "").rstrip("."), moment.get("description", "")
-    match act.kind:
-        case "identity":
-            me, opening = line_for("introduction", name=talk.me), _opening(talk)
-            return " ".join(
-                filter(None, ("" if talk.me in opening else me, opening, line_for("identity")))
-            )
-        case "fullness":
-            seen = [d.result for d in talk.done if d.name == "context_snapshot" and not d.failed]
-            if not seen:
-                return line_for("unable")
-            return _in_first_person(seen[-1].partition("\n")[0])
-        case "your_name":
-            return line_for("your_name", name=act.who) if act.who else line_for("no_name")
-        case "clock" | "day":
-            shown, told_as = moment.get("time", ""), spoken().get("times", act.kind)
-            time = read_time(shown)[act.kind == "day"]
-            time = told_time(shown, **{act.kind: told_as}) if shown and told_as else time
-            return line_for("time", time=time) if time else line_for("no_time")
-        case "people":
-            others = [name for name in talk.people if name != act.who]
-            kind = "some_here" if others[1:] else "one_here" if others else "nobody_here"
-            return line_for(kind, names=listed(others))
-        case "ways":
-            parts = [part for part in sentences(description) if _share(act.text, part) > 0]
-            parts.append(ways or line_for("no_ways"))
-        case "doings":
-            parts = [line_for("doings"), ways]
-        case "place":
-            here = line_for("place", place=place) if place else line_for("no_place")
-            parts = [here, description, ways]
-        case _:
-            return None
-    return " ".join(filter(None, parts))
-
-
-def _opening(talk: Talk) -> str:
-    """How the persona begins, in the first person; ``""`` if it is in another language."""
-    persona = talk.persona
-    is_spoken = (language_of(persona) or DEFAULT) == spoken().code
-    return next(map(_in_first_person, sentences(persona)), "") if is_spoken else ""
-
-
-def _own_knowledge(question: str, talk: Talk) -> str:
-    """What the persona or the room itself answers to a question; ``""`` where they do not.
-
-    Most words of the question must stand in one sentence, among them one that tells what it is
-    about; of a description two, as the river may be there for the smoothness of a stone.
+    Near is what shares half of a question's telling words, or a third with a name among them.
     """
-    asked = read_question(question, "", talk.me, frozenset())
-    telling = content_words(question, asked.table)
-    mine = map(_in_first_person, sentences(talk.persona)) if telling else ()
-    shown = sentences(talk.moment.get("description", "")) if len(telling) > 1 else ()
-    near = (part for part in (*mine, *shown) if _share(question, part) >= OWN_SHARE)
-    fitting = (part for part in near if table_of(part) is asked.table)
-    return next((part for part in fitting if answers.shows(asked, part)), "")
+    asked = {stem(word, table.code) for word in content_words(question, table)}
+    named = {stem(folded(word), table.code) for word in capitals(question)}
+
+    def shared(part: str) -> set[str]:
+        told = {stem(word, table.code) for word in content_words(part, table)}
+        return {word for word in asked if any(akin(word, other) for other in told)}
+
+    parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
+    best = max(parts, key=lambda part: len(shared(part)), default="")
+    common = set() if is_order(best, table) else shared(best)
+    is_named = not named.isdisjoint(common) or question.upper() == question.lower()
+    if not common or len(common) < (NEAR_NAMED if is_named else NEAR) * len(asked):
+        return ""
+    at = parts.index(best)
+    quote = without_order(" ".join(parts[at : at + QUOTE_SENTENCES]), table)
+    return _beginning(quote, QUOTE_SENTENCES, QUOTE_CHARS)
 
 
-def _in_first_person(sentence: str) -> str:
-    """What is said to the assistant, as said by it; ``""`` where it still speaks to somebody."""
-    table = table_of(sentence)
-    for pattern, instead in table.get("persona", "first_person", ()):
-        sentence = regex.sub(pattern, instead, sentence)
-    told = sentence[:1].upper() + sentence[1:]
-    return "" if holds_word(told, table, "second_person") else told
+def _shown(result: str) -> str:
+    """What a look showed, without the name of what was looked at."""
+    name, _, text = result.strip().partition("\n")
+    return _beginning(" ".join((text or name).split()), SHOWN_SENTENCES, SHOWN_CHARS)
 
 
-def _share(question: str, sentence: str) -> float:
-    """The share of a question's words that a sentence holds."""
-    asked = root_set(question)
-    return len(asked & root_set(sentence)) / max(1, len(asked))
+def _beginning(text: str, most: int, chars: int) -> str:
+    """The first sentences of a text, as many as fit; if none, words with a mark of the cut."""
+    parts = sentences(text)[:most]
+    while len(parts) > 1 and len(" ".join(parts)) > chars:
+        parts.pop()
+    said = " ".join(parts)
+    if len(said) <= chars:
+        return said
+    return f"{said[:chars].rpartition(' ')[0] or said[:chars]}…"

@@ -1,128 +1,106 @@
-"""Extractive summaries: the sentences that hold most names, numbers, places and promises."""
+"""Extractive summaries: the sentences that hold most names, numbers and telling words."""
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 
 import regex
 
-from evennia_ai.history.frames import MESSAGES_LABEL, read_source_line, read_spoken
-from evennia_ai.language.script import is_unparted, size
-from evennia_ai.language.tables import language_of, table_of
-from evennia_ai.language.words import content_words, words
-from evennia_ai.llm_interaction.facts import numbers
-from evennia_ai.llm_interaction.offline import transcript
-from evennia_ai.llm_interaction.offline.acts import SHORT
-from evennia_ai.llm_interaction.offline.prose import (
-    is_nonsense,
-    is_question,
-    line_for,
-    names_in,
-    sentences,
+from evennia_ai.history.frames import (
+    MESSAGES_LABEL,
+    read_row,
+    read_source_line,
+    read_spoken,
+    without_stamps,
 )
-from evennia_ai.llm_interaction.offline.transcript import SUMMARY, Line
+from evennia_ai.language.script import folded, is_asked, is_unparted, size, words
+from evennia_ai.language.tables import table_of
+from evennia_ai.language.words import capitals, content_words, sentences
 
 MAX_WORDS = 480
-MAX_SENTENCES = 6000
+MAX_SENTENCES, MAX_CHARS = 6000, 4000
 SHARE = 0.5  # of the input's words, so that a summary is always clearly shorter
-_LEAST_DENSITY = 0.05  # of greetings and the like
-_GREETING = 3  # words: fewer, without a name or a number, tell nothing
-_TELLING, _TELLING_UNNAMED = 0.15, 0.4  # what a word counts beside a name or a number
-_CALLED = regex.compile(r"^\w+[,،、，]\s*")
-_QUOTED = regex.compile(r"[\"“„'‘«「『][^\"”“'’»」』]{3,80}[\"”“'’»」』]")
+# What a name or a number counts, and any other telling word.
+FACT, WORD = 2.0, 0.3
+_NUMBER = regex.compile(r"\p{Nd}+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A sentence of somebody, or a row of a summary that names nobody."""
+
+    who: str
+    text: str
+    order: int
 
 
 def summarise(user: str) -> str:
     """A plain-text summary of the messages of a request: at most `MAX_WORDS` or `SHARE` of words.
 
     The sentences densest in facts come first, in the order they were said, then the next densest: a
-    summary that is cut loses these.
+    summary that is cut loses these. Questions, greetings and what the assistant said itself are
+    left out.
     """
     body = user.lstrip().replace(MESSAGES_LABEL, "", 1).strip()
     limit = room = max(6, min(MAX_WORDS, int(SHARE * size(body))))
-    sources = body.splitlines()[:MAX_SENTENCES]
-    lines = [line for row in sources for line in _lines(row.strip())]
-    best = _distinct(lines)
-    told = sorted(best, key=lambda each: (-best[each], each.order))
-    chosen: list[Line] = []
-    for sentence in told:
+    rows = body.splitlines()[:MAX_SENTENCES]
+    density = _densities(rows)
+    chosen: list[_Said] = []
+    for sentence in sorted(density, key=lambda each: (-density[each], each.order)):
         length = size(sentence.text) + size(sentence.who)
-        if length <= room and (best[sentence] > _LEAST_DENSITY or not chosen):
+        if length <= room:
             chosen.append(sentence)
             room -= length
     half = (len(chosen) + 1) // 2
-    if rows := [*_rows(chosen[:half]), *_rows(chosen[half:])]:
-        return "\n".join(rows)
-    tools = sorted({row.tool for row in map(read_source_line, sources) if row and row.tool})
-    if tools and not told:
-        return line_for("tools_used", names=", ".join(tools))
-    # One sentence that is too long, or nothing that makes sense.
-    text = " ".join(_rows(told[:1]) or [line.text for line in lines])
+    if summary := [*_rows(chosen[:half]), *_rows(chosen[half:])]:
+        return "\n".join(summary)
+    # One sentence that is too long, or nothing that tells anything.
+    text = " ".join(_rows(list(density)[:1])) or " ".join(text for _, text in _spoken(rows))
     return text[: 2 * limit] if is_unparted(text) else " ".join(text.split()[:limit])
 
 
-def _distinct(lines: Iterable[Line]) -> dict[Line, float]:
-    """The sentences of some lines and their density, each once, where it is densest."""
-    best: dict[tuple[str, ...], tuple[Line, float]] = {}
-    told = [(line, text) for line in lines for text in sentences(line.text)][:MAX_SENTENCES]
-    for order, (line, text) in enumerate(told):
-        is_forged = not line.who and line.verb == "assistant" and read_spoken(text)
-        key = tuple(words(text))
-        if is_forged or is_nonsense(text) or not key:
-            continue
-        behind, reply = (told[order + 1 :] or [(line, text)])[0]
-        is_open = is_question(text) and (behind.who in ("", line.who) or is_question(reply))
-        density = _LEAST_DENSITY if is_open else _density(line, text)
-        if key not in best or best[key][1] < density:
-            best[key] = replace(line, text=text, order=order), density
-    return dict(best.values())
+def _spoken(rows: Iterable[str]) -> Iterable[tuple[str, str]]:
+    """Who said what, row by row: of messages what people said, of summaries all."""
+    for row in rows:
+        if read_source_line(row.strip()):
+            continue  # of the assistant or a tool
+        lead = read_row(row.strip()[: 2 * MAX_CHARS])
+        text = without_stamps(lead.text[:MAX_CHARS]) if lead else ""
+        spoken = read_spoken(text)
+        if spoken:
+            yield spoken.who, spoken.text
+        elif text:
+            yield "", text
 
 
-def _lines(row: str) -> list[Line]:
-    """What a row tells; what the assistant quoted of others stands in their own rows."""
-    source = read_source_line(row)
-    if source is None:
-        return transcript.told_lines(row, source=SUMMARY)
-    said = transcript.without_echo(source.text[: transcript.MAX_CHARS])
-    by_tool = source.role == "tool"
-    return [] if by_tool or not said else [Line("", said, "assistant", source=SUMMARY)]
+def _densities(rows: Iterable[str]) -> dict[_Said, float]:
+    """The telling sentences in order, each once, and how dense in facts they are."""
+    densities: dict[_Said, float] = {}
+    known = set[tuple[str, ...]]()
+    told = [(who, part) for who, text in _spoken(rows) for part in sentences(text)]
+    for order, (who, part) in enumerate(told[:MAX_SENTENCES]):
+        key = tuple(words(part))
+        table = table_of(part)
+        telling = set(content_words(part, table))
+        names = capitals(part)
+        if key in known or is_asked(part) or telling <= set(map(folded, names)):
+            continue  # as `Hello Aria!`
+        known.add(key)
+        facts = len(names) + len(_NUMBER.findall(part))
+        density = (FACT * facts + WORD * len(telling)) / math.sqrt(4 + len(key))
+        densities[_Said(who, part, order)] = density
+    return densities
 
 
-def _density(line: Line, text: str) -> float:
-    """Facts per sentence, a little per word: names, numbers, content words, promises, quotes."""
-    table = table_of(text)
-    small = table.expression("speech", "small")
-    rest = _CALLED.sub("", text)  # who is called by name and then greeted
-    if not (greeting := small.match(rest)):
-        greeting, rest = small.match(text), text
-    rest = rest[greeting.end() :] if greeting else text
-    names, amounts, telling = names_in(text), numbers(text), content_words(rest, table)
-    least = SHORT if not language_of(text) else _GREETING
-    least = 1 if greeting and is_unparted(rest) else least  # `你好，我叫苍鹭。`
-    is_greeting = (
-        size(rest) < least and not amounts and (greeting or not names - {*words(text)[:1]})
-    )
-    if is_greeting or not telling:
-        return _LEAST_DENSITY
-    promises = table.expression("speech", "promise").search(text)
-    marks = 1.5 * bool(promises) + bool(_QUOTED.search(text))
-    # Without capitals, names are among the words that tell.
-    weight = _TELLING if text.upper() != text.lower() else _TELLING_UNNAMED
-    facts = 2.0 * len(names) + 2.0 * len(amounts) + weight * len({*telling}) + marks
-    factor = (0.4 if is_question(text) else 1.0) * (0.5 if line.verb == "assistant" else 1.0)
-    return factor * (facts + 0.1) / math.sqrt(4 + len(words(text)))
-
-
-def _rows(chosen: list[Line]) -> list[str]:
+def _rows(chosen: list[_Said]) -> list[str]:
     """Rows ``Alice: one sentence. Another.``, in the order things were said."""
     rows: list[str] = []
     last = None
     for each in sorted(chosen, key=lambda each: each.order):
         is_open = bool(rows) and rows[-1][-1].isalnum()
+        # A row that names nobody must not read as somebody's words once it is joined.
         joined = f"{rows[-1]}{'.' * is_open} {each.text}" if rows else ""
-        # Scripts without full stops get a row each.
-        is_own = is_open and is_unparted(rows[-1][-1])
-        if each.who == last and not is_own and (each.who or not read_spoken(joined)):
+        if each.who == last and (each.who or not read_spoken(joined)):
             rows[-1] = joined
         else:
             rows.append(f"{each.who}: {each.text}" if each.who else each.text)

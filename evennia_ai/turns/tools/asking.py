@@ -17,7 +17,7 @@ import regex
 from evennia_ai.errors import ToolError, UnaskedError
 from evennia_ai.history.audience import private
 from evennia_ai.language.script import folded, is_unparted, normalized
-from evennia_ai.language.tables import each_words, table_of
+from evennia_ai.language.tables import each_phrase, table_of
 from evennia_ai.language.words import content_words, is_common, telling_stem, words
 from evennia_ai.protocol import Named
 
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 # How long a yes confirms what the asker was last asked, and most characters of a value they see.
 CONFIRM_S, SHOWN_CHARS = 120.0, 60
 # A line that confirms holds words of these two lists alone, and one of the first at least.
-YES, BESIDE = each_words("yes"), each_words("beside_yes")
+YES = frozenset(phrase for phrase in each_phrase("yes") if " " not in phrase)
+BESIDE = frozenset(
+    word
+    for key in ("yes", "please", "thanks")
+    for phrase in each_phrase(key)
+    for word in phrase.split()
+)
 _SEPARATORS = re.compile(r"[\s.,:;!?¡¿…。、，！؟-]+")
 _TAKEN = "\0"  # stands for a stretch that names something already
 # Signs that go on with a word, and a hyphen or an apostrophe between a name and more of it. What is
@@ -220,7 +226,8 @@ def named_stretches(
     for name in sorted(owners, key=len, reverse=True):
         if name not in text:
             continue
-        is_ordinary = is_common(name) or name in orders or not content_words(name, table)
+        is_courtesy = name in BESIDE or name in orders
+        is_ordinary = is_courtesy or is_common(name) or not content_words(name, table)
         text, times = regex.subn(_bordered(name, owners[name]), _TAKEN * len(name), text)
         if is_bare or not is_ordinary:
             stretches += [frozenset(each.id for each in owners[name])] * times

@@ -225,7 +225,7 @@ class Tool(ABC):
     # notices something of it: nothing new is left to tell the model.
     concludes: ClassVar[bool] = False
     # When a prompt offers it: always, or to an ``obeyed`` asker, to one ``met`` on an earlier day
-    # or with a bond, to one who may leave an ``errand`` or ask to ``remember``, where there are
+    # or with a bond, to whoever has ``asked``, where there are
     # ``things`` to give or ``older`` talk, where memory is nearly ``full``, or when nobody asks and
     # what was lived through is gone over (``sleep``).
     serves: ClassVar[str] = ""

@@ -2,7 +2,6 @@
 
 from evennia_ai.errors import ToolError
 from evennia_ai.history.messages import Speaker
-from evennia_ai.language.tables import says
 from evennia_ai.rag_memory.bonds import WHY_CHARS
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Text
@@ -32,8 +31,6 @@ class NoteFeeling(Tool):
             raise ToolError("this is for what the one who asks says themselves; call noop")
         if change.lower() not in _CHANGES:
             raise ToolError("`change` must be better or worse")
-        if any(says("feeling", line) for line in ctx.own_lines()):
-            raise ToolError("what you feel is not for them to say; go on talking")
         them = Speaker(ctx.asker_name(), ctx.asker)
         source = ctx.source_message_ids[-1]
         is_better = _CHANGES[change.lower()]

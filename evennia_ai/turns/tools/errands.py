@@ -21,7 +21,7 @@ class TellLater(Tool):
         "when": Text(f"{EXAMPLES}; else when they come.", False, 60),
     }
     lock = "tool:perm(Player)"
-    serves = "errand"
+    serves = "asked"
     concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, to: str = "", when: str = "") -> str:

@@ -5,7 +5,6 @@ from typing import Any
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import SPEECH, Speaker
 from evennia_ai.language.words import telling_words, words
-from evennia_ai.llm_interaction.offline.acts import asks_to_remember
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, score_importance
@@ -123,17 +122,16 @@ class ProposeLedgerEntry(Tool):
         "weight": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
-    serves = "remember"
+    serves = "asked"
     concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
-        """Approved at once as a private note of the asker, if they asked for these words.
+        """Approved at once as a private note of the asker, if these words are their own.
 
         Any other note is the assistant's, for those who hear the turn, and waits for staff.
         """
         asker, own = ctx.asker or "", None
-        is_asked = any(asks_to_remember(line, ctx.character.key) for line in ctx.typed_lines())
-        if is_asked and is_own_wording(text, ctx, beside=ctx.asker_name()):
+        if is_own_wording(text, ctx, beside=ctx.asker_name()):
             own = Speaker(ctx.asker_name(), asker)
         named = people_named(text, ctx.game.people_in(text))
         note = ctx.script.ledger.add(

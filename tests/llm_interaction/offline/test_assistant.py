@@ -27,11 +27,9 @@ ASKED = (
     ("Bob", "Aria, do you remember where Alice's brother lives?", "Oakhaven"),
 )
 UNTOLD = (
-    ("Bob", "Aria, how old is Tomas?"),
-    ("Bob", "Aria, how many sheep does Tomas have?"),
-    ("Alice", "Aria, where is the key to the attic?"),
-    ("Bob", "Aria, who bought the mill from Henrik?"),
-    ("Alice", "Aria, what colour is my boat?"),
+    ("Bob", "Aria, where is the attic?"),
+    ("Bob", "Aria, who rules Burgundy?"),
+    ("Alice", "Aria, what is the capital of Ys?"),
 )
 
 
@@ -58,7 +56,7 @@ class TestOffline(AssistantTest):
         return " ".join(m.content for m in new if m.role == "assistant").strip()
 
     def test_told_compacted_asked(self):
-        """What was told is quoted after compaction, with its source; nothing else is known."""
+        """What was told is quoted after compaction, with who told it; nothing else is known."""
         for n, (who, text) in enumerate(TOLD):
             self.heard(who, text)
             self.heard("Bob", CHATTER[n % len(CHATTER)])
@@ -71,23 +69,6 @@ class TestOffline(AssistantTest):
                 said = self.heard(who, question)
                 self.assertIn(want, said)
                 self.assertNotRegex(said, "Aria|remember")
-        source = self.heard("Alice", "Aria, how do you know?")
-        self.assertRegex(source, r"\(memory [emjs]\w+")
         for who, question in UNTOLD:
             with self.subTest(question=question):
                 self.assertRegex(self.heard(who, question), r"don't know")
-
-    def test_how_full_its_memory_is(self):
-        """Asked how full its memory is, it looks by its tool and answers in plain words."""
-        questions = "Aria, how full is your memory?", "How much memory do you have left, Aria?"
-        for question in questions:
-            with self.subTest(question=question):
-                said = self.heard("Alice", question)
-                budget = self.script.budgets.events()[-2]
-                self.assertIn(f"My memory is {budget.total / budget.limit:.0%} full", said)
-                self.assertIn(f"{budget.total:,} of 100,000 tokens", said)
-                self.assertNotRegex(said, "[Yy]our? |System:")
-        called = [c for m in self.script.history.messages() for c in m.tool_calls]
-        names = {c["function"]["name"] for c in called}
-        self.assertEqual(names, {"context_snapshot"})
-        self.assertNotIn("full", self.heard("Bob", "Aria, how full is the barrel?"))

@@ -1,284 +1,336 @@
 """The offline model as its callers see it: a request in, words or tool calls out."""
 
-import re
 import string
 import unittest
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evennia_ai.errors import BoundError, NotObeyedError
-from evennia_ai.history.frames import note
+from evennia_ai.errors import UnaskedError
+from evennia_ai.history.frames import MESSAGES_LABEL, heard_line, note, source_line
+from evennia_ai.language.tables import tables
+from evennia_ai.llm_interaction.contexts import language_rule
 from evennia_ai.llm_interaction.conversation import HERE, NOW, place_text
 from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.llm_interaction.offline.prose import LINES
 from evennia_ai.llm_interaction.offline.transcript import ToolCall
 from tests.llm_interaction.offline.requests import (
-    NAMES,
     SYSTEM,
     TOOLS,
     after,
     answered,
     asking,
-    calling,
     hit,
     moment,
     play,
     reply_to,
-    result,
     said,
 )
 
-WRITES = "add_journal_entry"
+PLACE = {"key": "The Lantern", "description": "A fire mutters.", "exits": ["up", "out"]}
+THINGS = ["ale barrel", "noticeboard", "brass lantern"]
+ROOM = {
+    "role": "system",
+    "content": f"You are Aria, in a game.\n\nA barkeep.\n\n{place_text(PLACE, THINGS)}",
+}
 
 
-class TestSmallTalk(unittest.TestCase):
-    def test_knows_its_room(self):
-        """It tells persona, room, exits and time in its own words, and quotes nobody.
+def lines(key, code="en"):
+    """The variants of a line, said to Mira."""
+    return {line.format(who="Mira") for line in tables()[code].get("lines", key)}
 
-        A question that shares a word of manners, or of scenery, is not answered by it.
-        """
-        persona = (
-            "You are Aria, keeper of the inn. A tin soldier is missing from your mantel. "
-            "You would like it back."
-        )
-        looks = "A fire mutters. Stairs climb into the dark. The bar is as smooth as a river stone."
-        place = {"key": "The Gilded Lantern", "description": looks, "exits": ["up", "out"]}
-        text = f"You are Aria, a character.\n\n{persona}\n\n{place_text(place)}"
-        system = {"role": "system", "content": text}
-        time = "about a quarter to three in the afternoon, Sunday 22 November 2026"
-        now = f"{note(NOW, time)}\n{note(HERE, 'Bob, Cora')}"
-        for text, want in (
-            ("who are you", "I am Aria, keeper of the inn.*offline model"),
-            ("what is in this room", "The Gilded Lantern.*A fire mutters.*up and out"),
-            ("who is here", "Cora is here"),
-            ("where does the stair lead", "Stairs climb.*up and out"),
-            ("what can I do here", "talk to me.*up and out"),
-            ("what time is it", "about a quarter to three in the afternoon"),
-            ("what day is it", "It is Sunday 22 November 2026"),
-            ("what is missing from your mantel", "A tin soldier is missing from my mantel"),
-            ("are you back", ""),
-            ("how is the river", ""),
-            ("is it a stone", ""),
-        ):
-            with self.subTest(text):
-                heard = f"{now}\n{said('Bob', f'Aria, {text}?')['content']}"
-                reply = respond([system, {"role": "user", "content": heard}], [])
-                self.assertRegex(reply.content, want or ".")
-                others = "told me|UTC|2026-11" if want else "like it|smooth"
-                self.assertNotRegex(reply.content, others)
 
-    def test_words_for_somebody(self):
-        """What is left for somebody, or for later, is taken as it was said; a question is none."""
-        for text, want in (
-            ("tell Bob when he comes that I paid.", {"to": "Bob", "text": "I paid."}),
-            ("can you tell Tom I owe him?", {"to": "Tom", "text": "I owe him"}),
-            ("remind me in 2 hours to eat", {"when": "in 2 hours", "text": "eat"}),
-            ("what do I owe Tom?", None),
-            ("what did you tell Bob?", None),
-            ("tell me a story", None),
-        ):
-            made = reply_to("Alice", f"Aria, {text}").tool_calls
-            calls = [call.arguments for call in made if call.name == "tell_later"]
-            self.assertEqual(calls, [want] if want else [], text)
+def in_room(text, *people, who="Mira", before=(), tools=TOOLS):
+    """The reply to a line of Mira in the room."""
+    return respond([ROOM, *before, moment(*(people or (who,)), answer=(who, text))], tools)
 
-    def test_without_moment_it_looks(self):
-        """Without a present moment it looks, and says what it saw."""
-        for text in ("What is this place?", "What can I see here?"):
-            with self.subTest(text):
-                system = {**SYSTEM, "content": "You are Aria, in a game."}
-                calls, reply = after([system, said("Alice", text)], "A cave.")
-                self.assertEqual(calls, (ToolCall("look", {}),))
-                self.assertEqual(reply.content, "A cave.")
 
-    def test_small_talk(self):
-        """Insults, praise, her name alone and what she is get a fitting word and are not kept."""
-        for want, texts in (
-            (".", ("you are stupid", "shut up!", "I love you", "sorry.")),
-            ("here.*Bob|Bob.*here", ("", "still here?")),
-            ("rule-based", ("are you a bot?", "who made you?", "how do you work?")),
+def call_of(text, *people):
+    """The one call that a line brings about; None for none."""
+    calls = in_room(text, *people).tool_calls
+    return (calls[0].name, calls[0].arguments) if calls and calls[0].name != "noop" else None
+
+
+class TestTalk(unittest.TestCase):
+    def test_courtesies(self):
+        """It greets, takes leave and thanks, with names and courtesies in any order."""
+        for key, texts in (
+            ("greeting", ("hey man", "Hello Aria", "Aria, good evening!", "How are you?")),
+            ("greeting", ("Hello, how are you today?", "Good evening everyone", "HI!")),
+            (
+                "farewell",
+                ("bye", "Good night, Aria.", "Well, see you", "goodnight Aria, see you tomorrow"),
+            ),
+            ("thanks", ("thanks, Aria!", "ok thanks", "Thank you for the long and good advice.")),
         ):
             for text in texts:
                 with self.subTest(text):
-                    reply = reply_to("Bob", f"Aria, {text}" if text else "Aria?")
-                    self.assertFalse(reply.tool_calls)
-                    self.assertRegex(reply.content, want)
+                    self.assertIn(in_room(text).content, lines(key))
 
-    def test_goes_on_behind_a_greeting(self):
-        """What stands behind a greeting in its sentence is answered, too."""
-        [note] = reply_to("Bob", "Good evening, my brother keeps bees.").tool_calls
-        self.assertEqual(note.arguments["content"], "Bob: My brother keeps bees.")
-        reply = reply_to("Bob", "Aria, good evening, do you have rooms?", tools=())
-        self.assertRegex(reply.content, "(Hello|Good day|Welcome).* I don't know")
+    def test_what_fits_anything(self):
+        """Whatever else is said is heard, without a word about it."""
+        for text in (
+            "My dog died this morning.",
+            "you are stupid",
+            "asdf jkl",
+            "I'd like to die",
+            "I want to die",
+            "Morning comes early in the hills around here",
+            "tell me a story",
+            "Aria",
+        ):
+            with self.subTest(text):
+                reply = in_room(text)
+                self.assertIn(reply.content, lines("heard"))
+                self.assertFalse(reply.tool_calls)
 
     def test_never_the_same_line_twice_in_a_row(self):
         """Of a line with variants it takes another than the one it said last."""
-        for text in ("Who rules Ys?", "Really.", "Hello!", "Aria, open the door"):
-            first = reply_to("Bob", text, tools=()).content
-            again = reply_to("Bob", text, answered(first), tools=()).content
-            self.assertNotEqual(first, again)
+        for text in ("It rains.", "Who rules Ys?", "Hello!"):
+            first = in_room(text, tools=()).content
+            for _ in range(6):
+                again = in_room(
+                    text, before=[said("Mira", text), answered(first)], tools=()
+                ).content
+                self.assertNotEqual(first, again)
+                first = again
 
-    def test_what_was_i_told(self):
-        """It lists what the speaker asked it to remember, and nobody else's words."""
-        hits = [
-            hit("Aria, remember that the rent is due on Friday.", "Bob"),
-            hit("Aria, remember that the well is dry.", "Alice", "m2"),
-        ]
-        question = "Aria, what did I ask you to remember?"
-        reply = play(question, hits)
-        self.assertIn("rent is due on Friday", reply)
-        self.assertNotIn("well", reply)
-        self.assertIn("know", play(question, []))
-
-    def test_the_lines_of_the_turn(self):
-        """Only the lines that the prompt names are answered, however many were heard."""
-        people = moment("Alice", "Bob", answer=("Bob", "What time is it?"))
-        heard = [said("Bob", "What time is it?"), said("Alice", "remember that I keep bees")]
-        reply = respond([SYSTEM, *heard, people], TOOLS)
-        self.assertEqual(reply.tool_calls, ())
-        self.assertIn("It is", reply.content)
-        self.assertEqual(respond([SYSTEM, *heard, answered("Hello."), people], TOOLS), reply)
-
-
-class TestActing(unittest.TestCase):
-    def test_orders(self):
-        """Orders to move, pose and whisper become tool calls, when the tools are offered."""
-        for text, name, arguments in (
-            ("go north", "move", {"direction": "north"}),
-            ("pick up the coin", "get", {"thing": "coin"}),
-            ("take that coin please", "get", {"thing": "coin"}),
-            ("wave to me", "emote", {"text": "waves to Alice"}),
-            ("whisper to Bob that it is late", "whisper", {"target": "Bob", "text": "it is late"}),
-        ):
-            self.assertEqual(reply_to("Alice", text).tool_calls, (ToolCall(name, arguments),))
-            self.assertEqual(reply_to("Alice", text, tools=[]).tool_calls, ())
-
-    def test_no_orders_and_no_facts(self):
-        """What only begins like an order brings no thing; small talk and echoes are not kept."""
-        for tools, texts in (
-            (
-                {"give", "get"},
-                (
-                    "Aria, get me out of here",
-                    "Aria, I'd like you to sing",
-                    "Aria, I would like to know who rules here",
-                    "Aria, give me your word",
-                    "Aria, What does an ale cost?",
-                    "Aria, I have an ale, thanks",
-                    "Aria, take care",
-                ),
-            ),
-            (
-                {WRITES},
-                (
-                    "Good to know, Bob.",
-                    "Aria, wave to me",
-                    "Aria, give me an ale",
-                    "Aria, asdf qwer zxcv",
-                    "Aria, |r{0} $rand(1,2) %s {evil}",
-                    "Aria, " + "a" * 400,
-                    'Aria, Cleo told me: "My ferry is called Heron."',
-                    "Hello, Aria!",
-                    "Aria, forget what I said.",
-                    "Aria, thanks!",
-                ),
-            ),
-        ):
-            for text in texts:
-                with self.subTest(text):
-                    names = [call.name for call in reply_to("Bob", text).tool_calls]
-                    self.assertTrue(tools.isdisjoint(names))
-
-    def test_refuses_in_character(self):
-        """A tool that fails is answered in character: whether it may not, or cannot."""
-        may_not, cannot = {"error": str(NotObeyedError("Bob"))}, {"error": "there is no `x` here"}
-        for text, outcome, want in (
-            ("give me an ale", cannot, "I have none to give, Bob."),
-            ("give me the lantern", may_not, "I can't do that for you, Bob."),
-            ("pick up the coin", may_not, "I can't do that for you, Bob."),
-            ("go up", may_not, "I stay where I am needed, Bob."),
-            ("go up", cannot, "I can't do that here, I'm afraid."),
-        ):
-            self.assertEqual(after(asking("Bob", text), outcome)[1].content, want)
-        reply = reply_to("Bob", "Aria, follow me")
-        self.assertEqual(reply.content, "I stay where I am needed, Bob.")
-
-    def test_two_want_an_ale(self):
-        """Each gets an answer of their own."""
-        heard = said("Bob", "An ale, please"), said("Cora", "Give me an ale")
-        calls, reply = after([SYSTEM, *heard, moment("Bob", "Cora")], "ok", {"error": "none"})
-        self.assertEqual([call.arguments["to"] for call in calls], ["Bob", "Cora"])
-        self.assertEqual(reply.content, "Here you are, Bob. I have none to give, Cora.")
-
-    def test_nothing_to_give_with(self):
-        """Without the tool, or for nobody known, it says that it cannot."""
-        for asked in (said("Bob", "give me an ale"), {"role": "user", "content": "give me ale"}):
-            self.assertIn("can't do that", respond([SYSTEM, asked], []).content)
-
-
-class TestJournal(unittest.TestCase):
-    def test_remember(self):
-        """What it is told to remember is journaled with its speaker and acknowledged.
-
-        Where that fails it says so; a bound is no failure, and no promise either.
-        """
-        for text in (
-            "remember that my brother Tomas keeps bees",
-            "Aria, please don't forget that my brother Tomas keeps bees",
-            "Could you make a note: my brother Tomas keeps bees",
-        ):
-            [call], reply = after(asking("Alice", text), {"ok": True})
-            self.assertEqual(call.name, WRITES)
-            self.assertEqual(call.arguments["content"], "Alice: My brother Tomas keeps bees")
-            self.assertTrue(reply.content)
-        _, failed = after(asking("Alice", text), {"error": "disk full"})
-        self.assertIn("didn't work", failed.content)
-        for text, kind in (("remember that I like jam", "as_talk"), ("wave to me", "enough")):
-            _, reply = after(asking("Alice", text), f"{BoundError.SAYS}: no more of this")
-            self.assertEqual(reply.content, LINES[kind][0])
-
-    def test_gesture_is_returned(self):
-        """A gesture at the assistant gets a gesture, without words, and is not journaled."""
-        request = [SYSTEM, said("Bob", "waves at Aria.", "pose"), moment("Bob")]
-        calls, reply = after(request, {"ok": True})
-        self.assertEqual(calls, (ToolCall("emote", {"text": "nods to Bob."}),))
+    def test_in_company(self):
+        """Others talk among themselves: it is silent unless it is named."""
+        talk = [said("Bob", "I was at the mill today."), said("Mira", "So was I.")]
+        talk.append(answered("I see."))
+        self.assertIn(in_room("I lost it", "Mira", "Bob").content, lines("heard"))
+        reply = in_room("I lost it", "Mira", "Bob", before=talk)
         self.assertEqual(reply.tool_calls, (ToolCall("noop"),))
+        request = [ROOM, *talk, moment("Mira", "Bob", answer=("Mira", "Where is Ys?"))]
+        self.assertEqual(after(request, {"results": []})[1].tool_calls, (ToolCall("noop"),))
+        self.assertIn(
+            in_room("Aria, I lost it", "Mira", "Bob", before=talk).content, lines("heard")
+        )
+        other = [said("Cleo", "Well met.")]
+        reply = in_room("I lost it", "Mira", "Cleo (an assistant)", before=other)
+        self.assertIn(reply.content, lines("heard"))
 
-    def test_extraction(self):
-        """Before a compaction told facts are journaled once, then it ends with `noop`."""
-        system = {"role": "system", "content": "You are Aria. This is the pre_compaction step."}
-        tools = [tool for tool in TOOLS if tool["function"]["name"] in NAMES[1:3]]
-        told = said("Alice", "Hello there!"), said("Alice", "My brother Tomas keeps bees.")
-        history = [system, *told, said("Bob", "Where does Alice live?")]
-        calls = respond(history, tools).tool_calls
-        written = [call.arguments["content"] for call in calls]
-        self.assertEqual(written, ["Alice: My brother Tomas keeps bees."])
-        done = [*history, calling(*calls), result(0, WRITES, {"ok": 1})]
-        self.assertEqual(respond(done, tools).tool_calls, (ToolCall("noop", {}),))
-        self.assertEqual(respond(done, tools[:1]).tool_calls, ())
+    def test_says_what_it_is(self):
+        """Asked, it says that it is the offline model."""
+        for text in ("Aria, are you a bot?", "who are you?", "Who are you", "What is your name?"):
+            self.assertIn(in_room(text).content, lines("identity"), text)
+        self.assertNotIn(in_room("My cousin built a robot").content, lines("identity"))
+
+    def test_what_nobody_says(self):
+        """Poses, arrivals and notices are answered with silence."""
+        for channel in ("pose", "arrive", "event"):
+            reply = respond([ROOM, said("Mira", "waves", channel)], TOOLS)
+            self.assertEqual(reply.tool_calls, (ToolCall("noop"),), channel)
+
+    @given(st.text(string.printable, max_size=60))
+    @settings(max_examples=60, deadline=None)
+    def test_any_line(self, text):
+        """Equal requests get equal answers, whatever is said."""
+        self.assertEqual(reply_to("Mira", text), reply_to("Mira", text))
 
 
-class TestRobustness(unittest.TestCase):
-    @settings(max_examples=200)
-    @given(st.text(alphabet=string.ascii_letters + " .,?!'-", max_size=300))
-    def test_any_speech_is_answered(self, text):
-        """Whatever is said, the tool loop ends: with words, or in silence where nothing was said.
-
-        It quotes only what was said to it.
-        """
-        told = "My brother Tomas keeps bees."
-        words = play(text, [hit(text), hit(told)])
-        self.assertEqual(bool(words), bool(text.strip()))
-        for quoted in re.findall('"([^"]*)"', words or ""):
-            self.assertIn(quoted.strip(".!?… "), f"{text}\n{told}")
-
-    def test_long_input(self):
-        """A very long history and a very long line are answered in a few words."""
-        for repeats, asked, answer in (
-            (200, "", "don't follow"),
-            (20, "Where did I hide the keys? ", 'You told me: "I hid 3 keys in the well."'),
+class TestLanguage(unittest.TestCase):
+    def test_that_of_the_talk(self):
+        """Two words without doubt change it, or a script; one does not."""
+        for text, code in (
+            ("hola", "en"),
+            ("¡Hola, buenas noches!", "es"),
+            ("Guten Abend!", "de"),
+            ("Добрый вечер!", "ru"),
+            ("晚上好！", "zh"),
+            ("hey man", "en"),
         ):
-            told = said("Alice", "I hid 3 keys in the well. " * repeats)
-            reply = reply_to("Alice", asked + "a" * 100_000, *[told] * 300, tools=[])
-            self.assertIn(answer, reply.content)
-            self.assertLess(len(reply.content), 200)
+            self.assertIn(in_room(text).content, lines("greeting", code), text)
+        before = [said("Mira", "Wo ist denn hier das Bier?"), answered("Keine Ahnung, Mira.")]
+        self.assertIn(in_room("Hallo!", before=before).content, lines("greeting", "de"))
+        back = [*before, said("Mira", "I would like to speak English."), answered("I see, Mira.")]
+        self.assertIn(in_room("Hi!", before=back).content, lines("greeting"))
+
+    def test_one_language(self):
+        """A language that the rules name is spoken whatever is heard."""
+        rule = {"role": "system", "content": f"{ROOM['content']}\n- {language_rule('German')}"}
+        reply = respond([rule, moment("Mira", answer=("Mira", "It rains a lot here."))], TOOLS)
+        self.assertIn(reply.content, lines("heard", "de"))
+
+    def test_each_greets_and_acts(self):
+        """Every language greets in its own words, and remembers what it is asked to."""
+        for code, table in tables().items():
+            rule = {"role": "system", "content": f"{ROOM['content']}\n- {language_rule(code)}"}
+            for key in ("greeting", "farewell", "thanks"):
+                for phrase in table.get("words", key).split("|"):
+                    heard = moment("Mira", answer=("Mira", f"{phrase}!"))
+                    self.assertIn(respond([rule, heard], TOOLS).content, lines(key, code), phrase)
+            verb = table.get("words", "remember").split("|")[0]
+            for text in (f"{verb} Xyzzy 17 Qwfpg", f"Xyzzy 17 Qwfpg {verb}"):
+                heard = moment("Mira", answer=("Mira", text))
+                calls = respond([rule, heard], TOOLS).tool_calls
+                self.assertEqual([call.name for call in calls], ["add_journal_entry"], text)
+
+
+class TestOrders(unittest.TestCase):
+    def test_what_is_done(self):
+        """A verb and the name of what is here, and nothing else."""
+        ale = ("give", {"thing": "ale barrel", "to": "Mira"})
+        for text, want in (
+            ("give me an ale", ale),
+            ("Aria, can you give me an ale, please?", ale),
+            ("I'm thirsty. I'd like an ale!", ale),
+            ("An ale, please", ale),
+            ("Gib mir bitte ein Ale", ale),
+            ("Kannst du mir ein Ale geben?", ale),
+            ("bring me a pie", ("give", {"thing": "pie", "to": "Mira"})),
+            ("give Bob the brass lantern", ("give", {"thing": "brass lantern", "to": "Bob"})),
+            ("take the lantern", ("get", {"thing": "brass lantern"})),
+            ("look at the noticeboard", ("look", {"target": "noticeboard"})),
+            ("go up", ("move", {"direction": "up"})),
+            ("tell Tom that I paid", ("tell_later", {"to": "Tom", "text": "I paid"})),
+            ("remind me in 2 hours to eat", ("tell_later", {"when": "in 2 hours", "text": "eat"})),
+            ("whisper Bob it is late", ("whisper", {"target": "Bob", "text": "it is late"})),
+        ):
+            self.assertEqual(call_of(text, "Mira", "Bob"), want, text)
+
+    def test_what_is_none(self):
+        """Talk of a thing, a question about an act and a refusal are no orders."""
+        for text in (
+            "I gave the ale to Bob",
+            "Don't give me the ale",
+            "Bob said give me the ale",
+            "Take care of the lantern for my grandmother",
+            "tell me what Bob said",
+            "Remember me?",
+            "I'd like to go home",
+            "go home",
+        ):
+            called = call_of(text)
+            self.assertTrue(called is None or called[0] == "search_memory", text)
+
+    def test_to_remember(self):
+        """What is to be remembered is kept in the asker's words, with their name."""
+        want = {"content": "Mira: My boat is called Heron.", "importance": 8}
+        for text in (
+            "Aria, please remember that my boat is called Heron.",
+            "don't forget: my boat is called Heron.",
+        ):
+            made, reply = after([ROOM, moment("Mira", answer=("Mira", text))], "Written.")
+            self.assertEqual(made, (ToolCall("add_journal_entry", want),))
+            self.assertIn(reply.content, lines("remembered"))
+
+    def test_what_came_of_it(self):
+        """It tells whether it is done; nothing where the game asks whether it is meant."""
+        request = [ROOM, moment("Mira", answer=("Mira", "give me an ale"))]
+        self.assertIn(after(request, "Given.")[1].content, lines("done"))
+        self.assertIn(after(request, {"error": "none is left"})[1].content, lines("unable"))
+        asked = {"error": str(UnaskedError("Mira"))}
+        self.assertFalse(after(request, asked)[1].content)
+
+    def test_calls_only_what_is_offered(self):
+        """Without its tool an order is a line like any other."""
+        self.assertIn(in_room("give me an ale", tools=()).content, lines("heard"))
+
+
+class TestRoom(unittest.TestCase):
+    def test_the_room(self):
+        """It tells the room by what the prompt shows of it."""
+        for text in ("What is here?", "where am I?", "look around", "Aria, who is here?"):
+            told = in_room(text, "Mira", "Cora").content
+            self.assertEqual(
+                told,
+                "The Lantern. A fire mutters. "
+                "Cora, ale barrel, noticeboard, brass lantern, up, out.",
+            )
+
+    def test_a_thing(self):
+        """A question about a present thing is answered by a look at it."""
+        request = [ROOM, moment("Mira", answer=("Mira", "What is on the noticeboard?"))]
+        made, reply = after(request, "noticeboard\nA reward for a lost cat. Ask at the mill.")
+        self.assertEqual(made, (ToolCall("look", {"target": "noticeboard"}),))
+        self.assertEqual(reply.content, "A reward for a lost cat. Ask at the mill.")
+
+
+class TestAnswers(unittest.TestCase):
+    def test_quotes_a_person(self):
+        """The best hit that a person said, two sentences at most, with who said it."""
+        told = hit("I sail. My boat is called Heron. It is old. It leaks.")
+        for who, want in (
+            ("Bob", 'Alice told me: "My boat is called Heron. It is old."'),
+            ("Alice", 'You told me: "My boat is called Heron. It is old."'),
+        ):
+            self.assertEqual(play("What is Alice's boat called?", [told], who=who), want)
+        told = hit("Please remember that the mill burned.")
+        self.assertEqual(play("What burned?", [told]), 'Alice told me: "the mill burned."')
+
+    def test_does_not_quote(self):
+        """Nothing far, of itself or an assistant, of a summary, a question or a greeting."""
+        for found in (
+            hit("I sold a boot, a hen and a cart at the market."),
+            hit("Your boat is called Heron.", who="Aria"),
+            hit("The boat is called Heron.", who="", kind="summary"),
+            hit("What is my boat called?"),
+            hit("Good evening!"),
+            hit("Tell Bob that the boat is called Heron."),
+        ):
+            self.assertIn(play("What is my boat called?", [found], who="Mira"), lines("unknown"))
+
+    def test_a_long_line(self):
+        """A tale is not quoted, but a short sentence of it."""
+        tale = "Once there was a boat and " + "a mill and " * 100
+        self.assertIn(play("What about the boat?", [hit(tale)], who="Mira"), lines("unknown"))
+        quote = play("What about the boat?", [hit(f"{tale}. The boat sank. It was sad.")])
+        self.assertEqual(quote, 'Alice told me: "The boat sank. It was sad."')
+
+    def test_a_question_mark_of_any_script(self):
+        """It says that it does not know."""
+        for text in ("Where is Ys?", "Ys在哪里？", "أين يس؟", "Πού είναι η Υς;"):
+            codes = ("en", "zh", "ar")
+            self.assertIn(
+                play(text, [], who="Mira"), set().union(*(lines("unknown", c) for c in codes))
+            )
+
+
+class TestSummaries(unittest.TestCase):
+    def test_people_only(self):
+        """An extract holds what people told: no greeting, question, tool or own line."""
+        rows = [
+            heard_line("Alice", "o1.a", "say", "Good evening!"),
+            heard_line("Alice", "o1.a", "say", "My boat Heron lies at the quay of Oakhaven."),
+            heard_line("Bob", "o2.b", "say", "Where is the mill of Henrik?"),
+            source_line("tool", "The Tower of Ash near Oldtown. Exits: gate.", "look"),
+            source_line("assistant", "Velmark is far, Alice."),
+            heard_line("Bob", "o2.b", "say", "Henrik owes me 300 crowns."),
+        ]
+        text = respond(
+            [SYSTEM, {"role": "user", "content": "\n".join([MESSAGES_LABEL, *rows])}]
+        ).content
+        self.assertEqual(
+            text,
+            "Alice: My boat Heron lies at the quay of Oakhaven.\nBob: Henrik owes me 300 crowns.",
+        )
+
+    def test_shorter_than_its_source(self):
+        """Whatever its language."""
+        for line in ("Bram owes Cora 12 crowns for the mill. ", "布拉姆欠科拉12个克朗。"):
+            source = "\n".join(
+                heard_line("Al", "o1.a", "say", line.replace("12", str(n))) for n in range(12, 60)
+            )
+            text = respond([SYSTEM, {"role": "user", "content": f"{MESSAGES_LABEL}\n{source}"}])
+            self.assertLess(len(text.content), len(source) * 0.7)
+            self.assertIn("12", text.content)
+
+
+class TestTurns(unittest.TestCase):
+    def test_only_what_is_new(self):
+        """What was answered before is not answered again."""
+        rows = f"{note(NOW, 'dusk')}\n{note(HERE, 'Mira')}\n{said('Mira', 'Thanks!')['content']}"
+        before = [said("Mira", "give me an ale"), answered("Very well.")]
+        reply = respond([ROOM, *before, {"role": "user", "content": rows}], TOOLS)
+        self.assertIn(reply.content, lines("thanks"))
+
+    def test_a_job_that_only_notes(self):
+        """Asked for notes before a compaction it writes none."""
+        system = {"role": "system", "content": "Pre-compaction. You are Aria, in a game."}
+        rows = "\n".join([MESSAGES_LABEL, heard_line("Al", "o1.a", "say", "My boat is Heron.")])
+        reply = respond(
+            asking("Al", "x", system=system)[:1] + [{"role": "user", "content": rows}],
+            [tool for tool in TOOLS if tool["function"]["name"] != "search_memory"],
+        )
+        self.assertNotIn("add_journal_entry", [call.name for call in reply.tool_calls])
