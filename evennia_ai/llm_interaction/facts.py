@@ -29,6 +29,7 @@ from evennia_ai.language.script import (
     words_of,
 )
 from evennia_ai.llm_interaction.budget import capped
+from evennia_ai.llm_interaction.offline.summary import spoken_rows
 
 APPENDIX_TITLE = "Also mentioned:"
 # Most of a summary's cap the line of lost facts may take.
@@ -39,6 +40,8 @@ NAMED = 3
 QUOTE_WORDS = 8
 # So many more facts than its source has, and a summary is asked for again.
 MOST_INVENTED = 2
+# A source of fewer facts may be summarised without any of them.
+LEAST_KEPT = 5
 # Numbers that are often said in words, or count the rows of a list: never invented.
 SPELLED = frozenset(map(str, range(13)))
 # Capitals say nothing of names where more than this share of the words amid sentences has one,
@@ -168,6 +171,16 @@ def invented(text: str, source: str, known: Sequence[str] = ()) -> list[str]:
         for fact in told
         if not ground.has(fact) and not (fact.kind == "number" and fact.key in SPELLED)
     ]
+
+
+def keeps_none(text: str, source: str, known: Sequence[str] = ()) -> bool:
+    """Whether a text keeps none of the facts of a source that has `LEAST_KEPT` or more.
+
+    Such a text is a refusal, or about something else, in whatever language.
+    """
+    told = "\n".join(words for _, words in spoken_rows(source.splitlines()))
+    wanted = source_facts(told, known)
+    return len(wanted) >= LEAST_KEPT and len(lost(wanted, text)) == len(wanted)
 
 
 @dataclass(frozen=True)

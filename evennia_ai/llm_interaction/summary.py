@@ -27,7 +27,7 @@ from evennia_ai.llm_interaction.contexts import (
     writing_rule,
     written_language,
 )
-from evennia_ai.llm_interaction.facts import MOST_INVENTED, invented
+from evennia_ai.llm_interaction.facts import MOST_INVENTED, invented, keeps_none
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     model_request,
@@ -335,6 +335,8 @@ def _by_model(
         text = yield script.mind.work(finished, reply, task.tokens, task.cap, script.count, quotes)
         wrong: list[str] = []
         if not quotes:
+            if (yield script.mind.work(keeps_none, text, task.text, known)):
+                raise ModelError("no name, number or quotation of its source", kind="refused")
             wrong = yield script.mind.work(invented, text, task.ground, known)
         if wrong:
             script.audit("unsupported", model=reply.model, facts=wrong)

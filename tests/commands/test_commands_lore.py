@@ -162,14 +162,14 @@ class TestLore(WholePagesTest, CardCase):
             if typed:
                 self.typed("ailore/know w2 = everybody")
                 self.typed(f"ailore/{typed}")
-            self.found_by("a seafood stall")  # indexes what has changed
-            told = self.found_by("Where can I buy seafood?")
+            self.found_by("whatever is sold")  # indexes what has changed
+            told = self.found_by("What is sold by the quay?")
             self.assertEqual("used: (w2)" in told and "(by meaning)" in told, not locked, told)
-            prompt = self.ask(f"Aria, where can I buy seafood? {typed}")
-            self.assertEqual("sold at the quay" in prompt, not locked, typed)
+            prompt = self.ask(f"Aria, what is sold by the quay? {typed}")
+            self.assertEqual("Fish is sold at the quay" in prompt, not locked, typed)
         wait_for(self.script.mind.recall.clear("lore all tag(x)"))
         self.script.mind.recall.replaced += 1
-        self.found_by("seafood")
+        self.found_by("sold by the quay")
         self.assertEqual(self.indexed("lore all tag(x)"), 1)
 
     def indexed(self, scope):

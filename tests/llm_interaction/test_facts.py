@@ -11,12 +11,14 @@ from evennia_ai.history.frames import heard_line
 from evennia_ai.llm_interaction.facts import (
     APPENDIX_SHARE,
     APPENDIX_TITLE,
+    LEAST_KEPT,
     LEAST_WORDS,
     MOST_INVENTED,
     Fact,
     covered,
     facts,
     invented,
+    keeps_none,
     lost,
     nouns_have_capitals,
     source_facts,
@@ -197,3 +199,23 @@ class TestCovered(unittest.TestCase):
         text, _, line = summary.text.partition("\n")
         self.assertEqual((text, len(line.splitlines()) <= 1), ("Hm.", True))
         self.assertLessEqual(len(line), APPENDIX_SHARE * cap)
+
+
+class TestKeepsNone(unittest.TestCase):
+    def test_refusals(self):
+        """A text that keeps none of a talk's facts is no summary, in whatever language."""
+        for talk in TALKS:
+            source, people = talk_of(talk)
+            if len(source_facts(talk["lines"])) < 2 * LEAST_KEPT:
+                continue
+            for refusal in ("Sorry, no.", "Das kann ich nicht.", "すみません。", "لا أستطيع."):
+                with self.subTest(refusal=refusal, lines=talk["lines"][:40]):
+                    self.assertTrue(keeps_none(refusal, source, people))
+            for summary in talk["true"]:
+                with self.subTest(summary=summary):
+                    self.assertFalse(keeps_none(f"{talk['lines']}\n{summary}", source, people))
+
+    def test_small_talk(self):
+        """A talk of few facts may be summarised without any."""
+        source = request_text([heard_line("Alice", "o1.a", "say", "Good evening, and good night.")])
+        self.assertFalse(keeps_none("They greeted each other.", source))

@@ -54,7 +54,9 @@ class TestSummarise(unittest.TestCase):
 
     def test_the_speakers_window_does_not_bind_the_summariser(self):
         """A summariser of its own is given what it can hold."""
-        model = Windows({"scripted/model": 3000, "large/one": 90_000}, default="They met.")
+        model = Windows(
+            {"scripted/model": 3000, "large/one": 90_000}, default="They met at line 7."
+        )
         self.summarise(MemoryWorld(model, compact_model="large/one"), 200)
         self.assertEqual(len(model.requests), 1)
 

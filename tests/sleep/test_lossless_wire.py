@@ -22,8 +22,8 @@ from tests.wire_case import QUICK, WireTest
 TRAITS = ToolTraits.of({tool.name: tool for tool in BUILTIN_TOOLS})
 
 DROPS_ALL = "They talked."
-FIRST = "Captain Mirabel hid 47 crowns under the Salt Chapel."
-FIRST_FACTS = ("Mirabel", "47", "Salt Chapel")
+FIRST = "Then the captain Mirabel Voss hid 47 crowns under the Salt Chapel."
+FIRST_FACTS = ("Voss", "47", "Salt Chapel")
 SUMMARY_CAP = 300
 
 
@@ -71,7 +71,9 @@ class TestHostileSummariser(WireTest):
             TRUNCATED,
             RESET,
         )
-        drops = loopback.text(DROPS_ALL)
+        # One name at least, else it is no summary.
+        name = re.search(r"Ylva[A-Z]\w*", said)
+        drops = loopback.text(f"{DROPS_ALL} Then {name[0]} did." if name else DROPS_ALL)
         if "second" in body["model"]:
             return drops if self.generation % 2 else bad[self.generation % 3]
         return drops if self.generation % 5 == 0 else bad[self.generation % len(bad)]
@@ -104,7 +106,7 @@ class TestHostileSummariser(WireTest):
         taken = [
             source_of(request.messages)
             for request, reply in answered
-            if request.model == OFFLINE_MODEL or reply.content == DROPS_ALL
+            if request.model == OFFLINE_MODEL or reply.content.startswith(DROPS_ALL)
         ]
         return self.plain("".join(taken))
 

@@ -74,7 +74,7 @@ class TestCalls(OwnCallsCase):
                     wait_for(ask(request))
                 with self.assertRaises(SpendError):
                     wait_for(ask(request))
-                for other in ("summary", "pre_compaction", "test"):
+                for other in ("summary", "pre_compaction"):
                     wait_for(aria.spend.complete(ModelRequest(model="m", purpose=other)))
                 wait_for(aria.spend.complete(request, "o1.a"))
                 self.assertEqual(len(model.calls), 6)

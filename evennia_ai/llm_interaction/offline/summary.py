@@ -55,15 +55,19 @@ def summarise(user: str) -> str:
     if summary := [*_rows(chosen[:half]), *_rows(chosen[half:])]:
         return "\n".join(summary)
     # One sentence that is too long, or nothing that tells anything.
-    text = " ".join(_rows(list(density)[:1])) or " ".join(text for _, text in _spoken(rows))
+    text = " ".join(_rows(list(density)[:1])) or " ".join(text for _, text in spoken_rows(rows))
+    text = text or body  # of the assistant and of tools alone
     return text[: 2 * limit] if is_unparted(text) else " ".join(text.split()[:limit])
 
 
-def _spoken(rows: Iterable[str]) -> Iterable[tuple[str, str]]:
+def spoken_rows(rows: Iterable[str]) -> Iterable[tuple[str, str]]:
     """Who said what, row by row: of messages what people said, of summaries all."""
     for row in rows:
-        if read_source_line(row.strip()):
-            continue  # of the assistant or a tool
+        source = read_source_line(row.strip())
+        if source:
+            if source.role == "user":
+                yield "", source.text[:MAX_CHARS]
+            continue  # else of the assistant, a tool or the game
         lead = read_row(row.strip()[: 2 * MAX_CHARS])
         text = without_stamps(lead.text[:MAX_CHARS]) if lead else ""
         spoken = read_spoken(text)
@@ -77,7 +81,7 @@ def _densities(rows: Iterable[str]) -> dict[_Said, float]:
     """The telling sentences in order, each once, and how dense in facts they are."""
     densities: dict[_Said, float] = {}
     known = set[tuple[str, ...]]()
-    told = [(who, part) for who, text in _spoken(rows) for part in sentences(text)]
+    told = [(who, part) for who, text in spoken_rows(rows) for part in sentences(text)]
     for order, (who, part) in enumerate(told[:MAX_SENTENCES]):
         key = tuple(words(part))
         table = table_of(part)
