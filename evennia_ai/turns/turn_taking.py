@@ -211,7 +211,9 @@ def _marked(text: str, people: Sequence[Person]) -> tuple[str, list[tuple[str, .
     groups = "|".join(f"({_bordered(form)})" for form in forms)
     found: list[tuple[str, ...]] = []
     has_capitals = text != text.lower()
-    parts = owners.keys() - {folded(name) for person in people for name in person.names}
+    # A description (`a slender innkeeper`) is small in its whole and in its parts.
+    named = [name for person in people for name in person.names if name != name.lower()]
+    parts = set(_forms(tuple(named))) - set(map(folded, named))
 
     def mark(match: regex.Match[str]) -> str:
         form = forms[(match.lastindex or 1) - 1]
@@ -239,12 +241,14 @@ def _bordered(form: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
-    """How somebody may be called, folded: whole names, and the first and last word of each."""
+    """How somebody may be called, folded: whole names, also without an article, and their first and last words."""
     forms = []
     for name in names:
         words = folded(name).split()
         parts = (word for word in (*words[:1], *words[-1:]) if word not in STOP_WORDS)
         forms += [" ".join(words), *parts]
+        if words[:1] and words[0] in STOP_WORDS:
+            forms.append(" ".join(words[1:]))
     return tuple(filter(None, dict.fromkeys(forms)))
 
 

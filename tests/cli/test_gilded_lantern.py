@@ -71,7 +71,7 @@ class TestGildedLantern(AssistantTest):
         self.assertEqual(mug.key, "mug of ale")
         self.assertIn("Aria draws a mug of ale.", self.lines)
         self.assertIn("Aria gives you a mug of ale.", self.lines)
-        self.assertIn("Here you are", "\n".join(self.lines))
+        self.assertIn('Aria says, "Very well."', self.lines)
 
     def test_the_first_time_and_afterwards(self):
         """A world built by an older version gets what is new once; another start adds nothing."""

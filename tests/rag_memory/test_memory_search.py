@@ -80,8 +80,8 @@ class TestNothingMatches(SearchTest):
         self.assertIn("do not know", found["note"])
 
     def test_known(self):
-        """A word in another form and a speaker's name, short or long, find."""
-        for query in ("hammers", "Dora", "dor", "What did Cole sell?"):
+        """A word in another form and a speaker's name find."""
+        for query in ("hammers", "Dora", "What did Cole sell?"):
             self.assertTrue(self.search(query), query)
 
 

@@ -77,7 +77,7 @@ class TestCalls(OwnCallsCase):
                 for other in ("summary", "pre_compaction"):
                     wait_for(aria.spend.complete(ModelRequest(model="m", purpose=other)))
                 wait_for(aria.spend.complete(request, "o1.a"))
-                self.assertEqual(len(model.calls), 6)
+                self.assertEqual(len(model.calls), 5)
                 aria.clock.advance(MINUTE_S)
                 wait_for(ask(request))
 
@@ -90,9 +90,9 @@ class TestCalls(OwnCallsCase):
 
     def test_summaries_that_are_made_again(self):
         """They wait for their turn, all are made, and none holds the turn lock meanwhile."""
-        aria, model = self.aria(max_context_tokens=6_000)
+        aria, model = self.aria("They met at Salt Chapel.", max_context_tokens=6_000)
         for scope in ("public", private(["oAlice"]), private(["oBob"])):
-            aria.history.append(talk(30, audience=scope))
+            aria.history.append(talk(30, people=("Alice of Salt Chapel",), audience=scope))
         wait_for(Compaction(aria, EMERGENCY, extracts=True).run())
         self.assertGreaterEqual(len(aria.state.owed), 3)
         del model.calls[:]
@@ -103,9 +103,9 @@ class TestCalls(OwnCallsCase):
 
     def test_asleep_nothing_waits(self):
         """A sleeper, who can be woken, leaves the rest to the next dream."""
-        aria, model = self.aria(max_context_tokens=6_000)
+        aria, model = self.aria("They met at Salt Chapel.", max_context_tokens=6_000)
         for scope in ("public", private(["oAlice"]), private(["oBob"])):
-            aria.history.append(talk(30, audience=scope))
+            aria.history.append(talk(30, people=("Alice of Salt Chapel",), audience=scope))
         wait_for(Compaction(aria, EMERGENCY, extracts=True).run())
         del model.calls[:]
         aria.fall_asleep()

@@ -497,7 +497,7 @@ class TestWithoutTools(TurnTest):
     def test_the_language(self):
         """One that is not English is named in front of the line."""
         for line, is_named in (
-            ("Aria, wie heißt mein Boot?", True),
+            ("Aria, wie heißt mein Boot und wo ist es?", True),
             ("Aria, and the mill?", False),
         ):
             self.script.runtime.language = ""
