@@ -241,7 +241,7 @@ def _bordered(form: str) -> str:
 
 @lru_cache(maxsize=1_024)
 def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
-    """How somebody may be called, folded: whole names, also without an article, and their first and last words."""
+    """How somebody may be called, folded: whole names, also without an article, and their ends."""
     forms = []
     for name in names:
         words = folded(name).split()
