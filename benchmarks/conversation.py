@@ -22,6 +22,7 @@ from typing import Any
 
 from benchmarks.figures import show, spread
 from benchmarks.local_server import serving
+from evennia_ai.language.tables import DEFAULT, tables
 from tests.e2e.game import Game
 from tests.e2e.telnet import Telnet
 
@@ -38,6 +39,7 @@ EXAMPLES = (
     ("Ottilie: Aria, what is the matter with Wendel?", "His goat ran off, Ottilie. He told me."),
     ("Ottilie: Aria, has Wendel any children?", "I couldn't say. He never told me."),
 )
+THINKING = tables()[DEFAULT].get("notices", "thinking")  # an emote that is no answer
 OWN = re.compile(r"(?m)^Aria (?:says(?: to \w+)?, \"(?P<said>[^\"]*)\"|(?P<posed>.*))$")
 
 
@@ -71,6 +73,12 @@ def play_plain(base: str, model: str, lines: list[str], room: str) -> list[tuple
     return answers
 
 
+def answers_in(shown: str) -> list[str]:
+    """What Aria says and poses in what a player saw, but for the sign that she thinks."""
+    found = [(match["said"], match["posed"]) for match in OWN.finditer(shown)]
+    return [said or f"*{posed}*" for said, posed in found if said or posed != THINKING]
+
+
 def play_ours(game: Game, lines: list[str]) -> list[tuple[str, float]]:
     """What Aria says and poses to each line in the game."""
     players: dict[str, Telnet] = {}
@@ -86,12 +94,11 @@ def play_ours(game: Game, lines: list[str]) -> list[tuple[str, float]]:
         shown, first, ends = "", 0.0, begun + WAIT_S
         while time.monotonic() < ends:
             shown += player.drain(0.5)
-            if OWN.search(shown):
+            if answers_in(shown):
                 first = first or time.monotonic() - begun
                 shown += player.drain(QUIET_S)
                 break
-        heard = [found["said"] or f"*{found['posed']}*" for found in OWN.finditer(shown)]
-        answers.append((" ".join(heard), first or WAIT_S))
+        answers.append((" ".join(answers_in(shown)), first or WAIT_S))
     for player in players.values():
         player.close()
     return answers
