@@ -45,7 +45,6 @@ _ALIKE |= str.maketrans({"œ": "oe", "þ": "th", "\u200c": "", "\u00ad": "", "�
 _MARKS = regex.compile(r"(\p{M}{32})")
 _DIGIT = regex.compile(r"[^\P{Nd}0-9]")
 # Ends of sentences: before a blank, or, in scripts without, anywhere.
-ENDS = ".!?…؟۔।॥՞።\u3002！？．"
 CLOSERS = "\"'”’»«›)\\]」』】"
 SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<=[。！？])[{CLOSERS}]*\s*")
 _BEHIND_MARK = regex.compile(rf"(?r)[^{CLOSERS}\s]")

@@ -25,7 +25,9 @@ _READ = 400
 # where it has this share of the letters.
 SURE_WORDS, SURE_SHARE = 2, 0.5
 _LETTERS = regex.compile(r"\p{L}")
-COURTESIES = ("greeting", "farewell", "thanks", "yes")
+COURTESIES = ("greeting", "farewell", "thanks")
+# Lists of what is said beside what somebody has to tell.
+SMALL_TALK = (*COURTESIES, "yes", "please")
 
 
 class Table:
@@ -55,7 +57,7 @@ class Table:
     @cached_property
     def little(self) -> frozenset[str]:
         """Those, and words of courtesies and small talk: a text of these alone tells nothing."""
-        phrases = (phrase for key in (*COURTESIES, "please") for phrase in self.phrases(key))
+        phrases = (phrase for key in SMALL_TALK for phrase in self.phrases(key))
         small = map(folded, self.get("words", "small").split())
         return self.stop.union(small, *map(words, phrases))
 

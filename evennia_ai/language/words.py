@@ -191,6 +191,12 @@ def bare(word: str) -> str:
     return "not" if ending == "t" and head.endswith("n") else head if mark else word
 
 
+def without_article(name: str) -> str:
+    """A name without the little word that it may begin with: `a slender innkeeper`."""
+    first, _, rest = name.partition(" ")
+    return rest if rest and folded(first) in STOP_WORDS else name
+
+
 def is_common(word: str) -> bool:
     """Whether a bare word in lower case, or its singular, says nothing of a subject."""
     return any(each in tables()[DEFAULT].little for each in (word, singular(word)))

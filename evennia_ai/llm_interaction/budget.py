@@ -5,7 +5,6 @@ nothing more to the database. The audit log has a line for each answered request
 """
 
 import json
-import re
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -263,10 +262,6 @@ def newest_that_fit(
         if left <= room_tokens:
             break
     return tuple(messages[:position]), tuple(messages[position:])
-
-
-# What `shortened` puts in place of the middle.
-LEFT_OUT = re.compile(r" \[\.\.\. [\d,]+ characters left out here \.\.\.\] ")
 
 
 def shortened(text: str, room_chars: int) -> str:

@@ -178,7 +178,7 @@ def keeps_none(text: str, source: str, known: Sequence[str] = ()) -> bool:
 
     Such a text is a refusal, or about something else, in whatever language.
     """
-    told = "\n".join(words for _, words in spoken_rows(source.splitlines()))
+    told = "\n".join(said for _, said in spoken_rows(source.splitlines()))
     wanted = source_facts(told, known)
     return len(wanted) >= LEAST_KEPT and len(lost(wanted, text)) == len(wanted)
 

@@ -49,7 +49,7 @@ from evennia_ai.turns.turn_taking import ATTENTION
 EMOTES: dict[str, str | None] = {
     name: emote
     for name, emote in tables()[DEFAULT].data["notices"].items()
-    if name not in ("asleep", "compact", "errand", "leaving", "listening", "reminder")
+    if name not in ("asleep", "errand", "leaving", "listening", "reminder")
 } | {"compact": None}
 
 

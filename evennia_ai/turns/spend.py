@@ -40,7 +40,7 @@ from evennia_ai.turns.spend_book import (
 GAME, OWN = "game", "assistant "
 RATE_S = 60.0
 # A model whose trial found nothing is tried out again after this long.
-TRIAL_S = 60.0
+TRIAL_AGAIN_S = 60.0
 # Calls that count towards no limit of the assistant's own: answers, those of a compaction, which
 # are bounded by what leaves, and those that staff ask for.
 NOT_OWN = (CONTEXT_AWAKE, "tick", "summary", CONTEXT_PRE_COMPACTION)
@@ -130,7 +130,8 @@ class SharedSpend:
         it is tried again after a while.
         """
         is_known = model == OFFLINE_MODEL or client.facts(model).calls_tools is not None
-        if is_known or model in self._trying or 0 <= now - self._tried.get(model, -inf) < TRIAL_S:
+        is_new = 0 <= now - self._tried.get(model, -inf) < TRIAL_AGAIN_S
+        if is_known or is_new or model in self._trying:
             return
         self._tried[model] = now
         self._trying.add(model)

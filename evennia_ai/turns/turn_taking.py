@@ -11,8 +11,8 @@ from functools import cache, lru_cache
 import regex
 
 from evennia_ai.language.script import bordered, folded, is_asked, is_unparted, words
-from evennia_ai.language.tables import COURTESIES, each_phrase
-from evennia_ai.language.words import STOP_WORDS, is_common, is_form
+from evennia_ai.language.tables import SMALL_TALK, each_phrase
+from evennia_ai.language.words import STOP_WORDS, is_common, is_form, without_article
 
 # Characters without a person behind them may get this many replies before a person speaks.
 REPLIES_WITHOUT_PERSON = 2
@@ -186,7 +186,7 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
 @cache
 def _opening() -> regex.Pattern[str]:
     """Courtesies of all languages, the longest first."""
-    phrases = {phrase for key in (*COURTESIES, "please") for phrase in each_phrase(key)}
+    phrases = {phrase for key in SMALL_TALK for phrase in each_phrase(key)}
     return regex.compile("|".join(map(bordered, sorted(phrases, key=len, reverse=True))), regex.V1)
 
 
@@ -199,9 +199,8 @@ def _marked(text: str, people: Sequence[Person]) -> tuple[str, list[tuple[str, .
     names, shown = list(owners), folded(text)
     for word in set(regex.findall(r"[\w\p{M}]+", text)):
         form = folded(word)
-        if (
-            form not in owners and word[0] == word[0].title() and not is_unparted(word)
-        ):  # `Aniu!` calls Ania
+        is_name = word[0] == word[0].title() and not is_unparted(word)
+        if is_name and form not in owners:  # `Aniu!` calls Ania
             owners[form] = [id for name in names if is_form(form, name) for id in owners[name]]
     everyone = each_phrase("everyone")
     for phrase in everyone:
@@ -219,11 +218,8 @@ def _marked(text: str, people: Sequence[Person]) -> tuple[str, list[tuple[str, .
         form = forms[(match.lastindex or 1) - 1]
         said = text[match.start() : match.end()] if len(text) == len(shown) else ""
         is_small = said == form and said != said.title()
-        if (
-            form not in everyone
-            and is_small
-            and (is_common(form) or (has_capitals and form in parts))
-        ):
+        is_other = is_common(form) or (has_capitals and form in parts)
+        if form not in everyone and is_small and is_other:
             return str(match[0])  # `will` is a verb, `Will` a person; `old` is not Old Tom
         found.append(tuple(dict.fromkeys(owners[form])))
         return _ALL if form in everyone else _NAME
@@ -246,9 +242,8 @@ def _forms(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         words = folded(name).split()
         parts = (word for word in (*words[:1], *words[-1:]) if word not in STOP_WORDS)
-        forms += [" ".join(words), *parts]
-        if words[:1] and words[0] in STOP_WORDS:
-            forms.append(" ".join(words[1:]))
+        whole = " ".join(words)
+        forms += [whole, *parts, without_article(whole)]
     return tuple(filter(None, dict.fromkeys(forms)))
 
 

@@ -10,7 +10,7 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, TurnRequest
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
-from evennia_ai.turns.spend import GAME, TRIAL_S, SharedSpend
+from evennia_ai.turns.spend import GAME, TRIAL_AGAIN_S, SharedSpend
 from evennia_ai.turns.spend_book import DEFAULT
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
@@ -265,7 +265,7 @@ class TestDefaultCap(SpendTest):
             return succeed(paid(900, model=model, attempts=3 if model == "m" else 0))
 
         self.model.trial, self.model.calls_tools = trial, None
-        for after_s, times in ((0, 1), (1, 1), (TRIAL_S, 2)):
+        for after_s, times in ((0, 1), (1, 1), (TRIAL_AGAIN_S, 2)):
             shared.try_out(self.model, "m", now + after_s)
             self.assertEqual(tried, ["m"] * times)
         self.assertEqual((self.spent(GAME).tokens, self.spent().tokens), (1800, 0))

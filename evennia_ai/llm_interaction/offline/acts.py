@@ -13,7 +13,7 @@ import regex
 from evennia_ai.language.script import bordered, folded, is_asked, is_unparted, words
 from evennia_ai.language.tables import Table, tables
 from evennia_ai.language.times import due
-from evennia_ai.language.words import STOP_WORDS, content_words, sentences
+from evennia_ai.language.words import content_words, sentences, without_article
 from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall
 
@@ -21,6 +21,8 @@ REMEMBERED = 8  # importance of what the assistant was asked to remember
 JOURNAL_CHARS = 1200
 MAX_NAME = 3  # words of a name that the prompt does not show
 MAX_TIME = 5  # words of a time
+# A word as it stands, with what may join its parts.
+_WORD = regex.compile(r"[\p{L}\p{M}\p{N}'’-]+")
 _MARKS = r"[\s,،、，:：;!！.…。?？؟–—-]*"
 _SAYS = ("whisper", "tell", "remember")  # verbs before words that are kept or passed on
 _DOES = ("give", "get", "look", "move")
@@ -170,7 +172,7 @@ def _name_in(rest: str, people: Sequence[str], table: Table) -> tuple[str, str]:
     for name in sorted(people, key=len, reverse=True):
         if found := regex.match(bordered(comparable(name)), shown, regex.V1):
             return name, _without_joints(rest[found.end() :], table)
-    first = regex.match(r"[\p{L}\p{M}\p{N}'’-]+", rest)
+    first = _WORD.match(rest)
     if first is None or folded(first[0]) in table.stop or is_unparted(first[0]):
         return "", ""
     return first[0], _without_joints(rest[first.end() :], table)
@@ -210,9 +212,7 @@ def named_in(text: str, names: Iterable[str]) -> str:
     """The longest of some names that a text has, maybe without an article; empty for none."""
     shown = comparable(text)
     for name in sorted(names, key=len, reverse=True):
-        first, _, rest = name.partition(" ")
-        is_article = rest and folded(first) in STOP_WORDS
-        if regex.search(bordered(comparable(rest if is_article else name)), shown, regex.V1):
+        if regex.search(bordered(comparable(without_article(name))), shown, regex.V1):
             return name
     return ""
 
@@ -224,7 +224,7 @@ def _described(said: set[str], names: Iterable[str]) -> str:
 
 def _trimmed(rest: str, table: Table) -> str:
     """A few words without the little ones around them."""
-    said = regex.findall(r"[\p{L}\p{M}\p{N}'’-]+", rest)
+    said = _WORD.findall(rest)
     while said and folded(said[0]) in table.little:
         said.pop(0)
     while said and folded(said[-1]) in table.little:

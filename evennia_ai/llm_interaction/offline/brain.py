@@ -15,7 +15,15 @@ from evennia_ai.errors import UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.history.records import as_dict
 from evennia_ai.language.script import akin, bordered, folded, is_asked, is_unparted, size, words
-from evennia_ai.language.tables import DEFAULT, Table, code_of, each_phrase, language_of, tables
+from evennia_ai.language.tables import (
+    COURTESIES,
+    DEFAULT,
+    Table,
+    code_of,
+    each_phrase,
+    language_of,
+    tables,
+)
 from evennia_ai.language.words import capitals, content_words, sentences, stem
 from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.contexts import fixed_language
@@ -43,7 +51,6 @@ QUOTED = ("message", "ledger")  # kinds of hits that a person said
 SHOWN_SENTENCES, QUOTE_SENTENCES = 4, 2
 # Words behind a greeting that may belong to it: `hey man`, `hello old friend`.
 BESIDE_GREETING = 2
-COURTESIES = ("greeting", "farewell", "thanks")
 # A name and what sets it off from the line: it goes where nobody is named.
 _UNNAMED = regex.compile(r"[,،、，]? ?\{who\}(?:さん| 님)?")
 _MARKS = r"[\s,،、，:：;!！.…。–—-]*"
@@ -269,8 +276,8 @@ class _Speaker:
                 continue
             told, _ = self._without_opening(said)
             if quote := _nearest(told, question, self.table):
-                told = self.table.get("lines", "told") or tables()[DEFAULT].get("lines", "told")
-                return str(told[who == line.who].format(speaker=who, words=quote))
+                frames = self.table.get("lines", "told") or tables()[DEFAULT].get("lines", "told")
+                return str(frames[who == line.who].format(speaker=who, words=quote))
         return ""
 
 
