@@ -275,18 +275,20 @@ class _Speaker:
             if who in own or (hit.get("kind") or QUOTED[0]) not in QUOTED:
                 continue
             told, _ = self._without_opening(said)
-            if quote := _nearest(told, question, self.table):
+            if quote := _nearest(told, who, question, self.table):
                 frames = self.table.get("lines", "told") or tables()[DEFAULT].get("lines", "told")
                 return str(frames[who == line.who].format(speaker=who, words=quote))
         return ""
 
 
-def _nearest(text: str, question: str, table: Table) -> str:
-    """The sentences of what was said that are near to a question; empty if none is.
+def _nearest(text: str, who: str, question: str, table: Table) -> str:
+    """The sentences of what somebody said that are near to a question; empty if none is.
 
-    Near is what shares half of a question's telling words, or a third with a name among them.
+    Near is what shares half of a question's telling words, or a third with a name among them. The
+    name of who said it is not asked for: `my horse` is Bob's if Bob says so.
     """
     asked = {stem(word, table.code) for word in content_words(question, table)}
+    asked -= {stem(word, table.code) for word in words(who)}
     named = {stem(folded(word), table.code) for word in capitals(question)}
 
     def shared(part: str) -> set[str]:

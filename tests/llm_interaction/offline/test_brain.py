@@ -258,6 +258,9 @@ class TestAnswers(unittest.TestCase):
             self.assertEqual(play("What is Alice's boat called?", [told], who=who), want)
         told = hit("Please remember that the mill burned.")
         self.assertEqual(play("What burned?", [told]), 'Alice told me: "the mill burned."')
+        horse = hit("My horse is chestnut.", who="Bob")
+        quote = 'Bob told me: "My horse is chestnut."'
+        self.assertEqual(play("What colour is Bob's horse?", [horse], who="Alice"), quote)
 
     def test_does_not_quote(self):
         """Nothing far, of itself or an assistant, of a summary, a question or a greeting."""
