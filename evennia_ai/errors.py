@@ -81,6 +81,18 @@ class UnaskedError(ToolError):
         )
 
 
+class RankError(ToolError):
+    """An act needs more than a player's rights, and waits until the one who asks confirms it."""
+
+    SAYS = "needs more than a player's rights"
+
+    def __init__(self, asker: str):
+        super().__init__(
+            f"this {self.SAYS}; {asker} was shown it and confirms it by a command, if they want "
+            "it. Do not call it again, and leave it at that"
+        )
+
+
 class StoreError(AssistantError):
     """The semantic memory store or the recall index failed."""
 

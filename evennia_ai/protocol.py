@@ -27,7 +27,7 @@ class Named:
 
     id: str  # stable id
     names: tuple[str, ...]  # its name and aliases
-    kind: str = "thing"  # or ``person``, ``exit``, ``place``, or ``text`` for words alone
+    kind: str = "thing"  # or ``person``, ``exit``, ``place``, ``assistant``
 
 
 class Character(Protocol):

@@ -343,6 +343,7 @@ class FakeGame:
         "audience": PUBLIC,
         "payer": "",
         "allowed": True,
+        "needs_rank": False,
         "obeys": True,
         "has_turned_away": False,
         "show_typing": None,

@@ -9,9 +9,9 @@ from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import why
 from evennia_ai.commands.wizard import ask_builder, body_class, good_name, new_body
-from evennia_ai.errors import Refusal
+from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
-from evennia_ai.game.seeing import name_of, stable_id
+from evennia_ai.game.seeing import name_of, player_ids, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
@@ -42,6 +42,7 @@ class CmdAI(AssistantCommand):
     Usage:
       ai/ignore
       ai/report [<assistant>] [= <what is wrong>]
+      ai/yes [<assistant>] [= <number>]
       ai
       ai/new
       ai/create <name>[:<typeclass>]
@@ -63,6 +64,9 @@ class CmdAI(AssistantCommand):
                goes with 'aiforget me'
       report - tell staff that something is wrong with an assistant; they get
                your words and the last lines that you could hear
+      yes    - let an assistant do what it has shown you: what you asked for
+               needs more rights than a player has, so that a yes aloud is not
+               enough. Several such acts are listed with their numbers
       list   - all assistants, as without a switch
       new    - a new assistant, by a few questions; so does create without a name
       create - a new assistant, in this room
@@ -89,8 +93,8 @@ class CmdAI(AssistantCommand):
                them; ends when you are no longer an admin. Problems that need
                somebody to act are reported to all admins who are online
 
-    Without a switch it lists all assistants. 'ignore' and 'report' are for
-    everybody, the switches from why on for admins, the others for builders.
+    Without a switch it lists all assistants. 'ignore', 'report' and 'yes' are
+    for everybody, the switches from why on for admins, the others for builders.
 
     To talk with an assistant, say its name, or whisper or page to it.
 
@@ -101,11 +105,11 @@ class CmdAI(AssistantCommand):
     key = "ai"
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "why")
-    player_switches = ("ignore", "report")
+    player_switches = ("ignore", "report", "yes")
     is_full = False  # whether it is `why/full`
 
     def get_help(self, caller: Any, cmdset: Any) -> str:
-        """The help for the caller: players read of their own two switches alone."""
+        """The help for the caller: players read of their own switches alone."""
         text = str(super().get_help(caller, cmdset))
         return text if self.access(caller, "build") else _FOR_STAFF.sub("", text)
 
@@ -114,7 +118,7 @@ class CmdAI(AssistantCommand):
             self.switches, self.is_full = ["why"], True
         found = super()._switch()
         if found not in self.player_switches and not self.access(self.caller, "build"):
-            raise Refusal("Players may type: ai/ignore, ai/report. See: help ai")
+            raise Refusal("Players may type: ai/ignore, ai/report, ai/yes. See: help ai")
         return found
 
     def do_ignore(self) -> None:
@@ -254,6 +258,21 @@ class CmdAI(AssistantCommand):
         self.tell(f"Refused: {refused.act}.")
 
     do_refuse = do_approve
+
+    def do_yes(self) -> Steps[None]:
+        scripts = [self.assistant()] if self.lhs else all_assistants()
+        people, number = player_ids(self.caller), str(self.rhs or "").strip()
+        calls = [
+            (script, call)
+            for script in scripts
+            for call in waiting_calls(script, by_asker=True)
+            if call.asker in people and number in ("", str(call.number))
+        ]
+        listed = "; ".join(f"ai/yes {s.obj.key} = {call.number}: {call.act}" for s, call in calls)
+        script, call = only_one(calls, "No act waits for your yes.", f"Say which. {listed}")
+        by = stable_id(self.caller)
+        text = yield script.between_turns(lambda: approve(script, call.number, by))
+        self.tell(f"{script.obj.key}: {text}")
 
     def do_why(self) -> Steps[None]:
         script, words = self.assistant(), str(self.rhs or "").strip()

@@ -5,11 +5,12 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from difflib import SequenceMatcher
 from functools import partial
+from itertools import product
 from typing import Any
 
 import regex
@@ -25,6 +26,7 @@ from evennia import (
     settings_default,
 )
 from evennia.commands.cmdhandler import cmdhandler
+from evennia.typeclasses.models import TypedObject
 from evennia.utils import logger
 from evennia.utils.ansi import raw
 from evennia.utils.create import create_message
@@ -36,6 +38,7 @@ from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.lore import verdicts
 from evennia_ai.game.people import RoomMemory, manners_of
+from evennia_ai.game.rights import as_player
 from evennia_ai.game.seeing import (
     described,
     find,
@@ -61,6 +64,8 @@ from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.turns.routine import BARRED, LOST, THERE, WALKS
 
 DESCRIPTION_CHARS = 600
+# Locks that Evennia and this package ask before they move a thing or somebody.
+_ACT_LOCKS = ("traverse", "get", "get_from", "drop", "give")
 # Exits of the longest way by a routine.
 MOST_EXITS = 10
 # The part of a text's letters that those who hear it get, if it was said.
@@ -392,7 +397,7 @@ class GameHandler:
         """The first of some commands that the body has, if it is the game's own."""
         body = self.character
         own = next(filter(None, map(body.cmdset.current.get, commands)), None)
-        is_own = own is not None and own.access(body, "cmd")
+        is_own = own is not None and own.access(as_player(body), "cmd")
         return own if is_own and not type(own).__module__.startswith(apart_from) else None
 
     def _told(
@@ -664,8 +669,13 @@ class GameHandler:
         return Named(stable_id(obj), names_of(obj, self.character), kind)
 
     def _within_reach(self, name: str, asker: str | None) -> list[DefaultObject]:
-        """What a name may mean: what is seen and carried, the room, and whoever has it as id."""
+        """What a name may mean: what is seen and carried, the room, and whoever has it as id.
+
+        Where somebody asks, that id names nobody unseen but them.
+        """
         by_id = [obj for obj in self._room.contents if stable_id(obj) == name.strip()]
+        if asker is not None and name.strip() != asker:
+            by_id = []
         return [*by_id, *self._seen(asker), *self.character.contents, self._room]
 
     def addressee(self, name: str) -> dict[str, str] | None:
@@ -699,6 +709,40 @@ class GameHandler:
         """Whether a tool's lock passes both the assistant and the one who asked."""
         people = [self.character] if asker is None else [self.character, find(asker)]
         return all(person is not None and self._passes(person, lock) for person in people)
+
+    def needs_rank(self, lock: str, objects: Iterable[Named], asker: str | None) -> bool:
+        """Whether an act passes a lock only by more than a player's rights; whose does not matter.
+
+        What the assistant alone has such rights to is refused. Those it obeys need not pass the
+        locks of objects.
+
+        Args:
+            lock: The tool's.
+            objects: What the act is done to.
+            asker: Stable id of the one who asks, None if nobody does.
+
+        Raises:
+            ToolError: If the assistant passes a lock by such rights and the one who asks does not
+                pass it.
+        """
+        things = [thing for named in objects if (thing := find(named.id)) is not None]
+        things += [thing.location for thing in things if thing.location is not None]
+
+        def passed(somebody: TypedObject, **strict: bool) -> set[tuple[object, str]]:
+            locks = product(things, _ACT_LOCKS)
+            names = {(each, name) for each, name in locks if each.access(somebody, name, **strict)}
+            return names | ({(None, lock)} if self._passes(somebody, lock) else set())
+
+        def by_rank(somebody: TypedObject) -> set[tuple[object, str]]:
+            return passed(somebody) - passed(as_player(somebody), no_superuser_bypass=True)
+
+        own, person = by_rank(self.character), find(asker or "")
+        if own - (passed(person) if person is not None else set()):
+            raise ToolError("that is barred to whoever asks: it needs more than a player's rights")
+        theirs = by_rank(person) if person is not None else set()
+        if asker is not None and self.obeys(asker):
+            theirs &= {(None, lock)}
+        return bool(own | theirs)
 
     def has_turned_away(self, speaker: str) -> bool:
         """Whether somebody here talks with somebody else by now."""

@@ -11,7 +11,7 @@ from zlib import crc32
 
 import regex
 
-from evennia_ai.errors import UnaskedError
+from evennia_ai.errors import RankError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
 from evennia_ai.history.records import as_dict
 from evennia_ai.language.script import akin, bordered, folded, is_asked, is_unparted, size, words
@@ -242,7 +242,7 @@ class _Speaker:
         if order.name == "look":
             return None if done.failed else _Answer(_shown(done.result))
         if done.failed:
-            if UnaskedError.SAYS in done.result:
+            if UnaskedError.SAYS in done.result or RankError.SAYS in done.result:
                 return _Answer()  # the game has asked whether it is meant
             return _Answer(self.line("unable", line))
         return _Answer(self.line("remembered" if "content" in order.arguments else "done", line))

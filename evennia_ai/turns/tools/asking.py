@@ -141,32 +141,17 @@ def check_asked(
         ctx.confirmed = None
         ctx.script.runtime.proposals.pop(ctx.asker, None)
         return
-    texts = [
-        value
-        for name, value in arguments.items()
-        if name not in objects and not isinstance(value, int | float)
-    ]
-    if _are_named(tool.name, objects.values(), texts, ctx):
+    if _are_named(objects.values(), ctx):
         return
     if ctx.proposal is None:
         ctx.proposal = call
     raise UnaskedError(ctx.asker_name(), ctx.proposal == call)
 
 
-def _are_named(
-    tool: str, objects: Iterable[Named], texts: Sequence[Any], ctx: "ToolContext"
-) -> bool:
-    """Whether the asker's lines name each object of a call and say each of its other texts.
-
-    The asker need not name themselves. Where there is no other object, they must say the words of
-    the tool's name, too, and there must be a text.
-    """
+def _are_named(objects: Iterable[Named], ctx: "ToolContext") -> bool:
+    """Whether a call has an object besides the asker, and the asker's lines name each of these."""
     wanted = {each.id: each for each in objects if each.id != ctx.asker}
-    if not wanted and not texts:
-        return False
-    words_said = [*map(str, texts), *(() if wanted else tool.split("_"))]
-    said = [Named(f"text {n}", (text,), "text") for n, text in enumerate(words_said)]
-    here = {each.id: each for each in (*ctx.game.named_here(ctx.asker), *wanted.values(), *said)}
+    here = {each.id: each for each in (*ctx.game.named_here(ctx.asker), *wanted.values())}
     own = Named(ctx.character.stable_id, (ctx.character.key,), "assistant")
     here[own.id] = own
     stretches = [
@@ -177,7 +162,7 @@ def _are_named(
         )
         if _is_clear([here[each] for each in owners])
     ]
-    return _can_share(stretches, [*wanted, *(text.id for text in said)])
+    return bool(wanted) and _can_share(stretches, [*wanted])
 
 
 def _is_clear(owners: Sequence[Named]) -> bool:
@@ -185,7 +170,7 @@ def _is_clear(owners: Sequence[Named]) -> bool:
     if len(owners) == 1:
         return owners[0].kind != "assistant"
     looks = {(each.kind, spelled(each.names[0])) for each in owners}
-    return len(looks) == 1 and owners[0].kind in ("thing", "text")
+    return len(looks) == 1 and owners[0].kind == "thing"
 
 
 def _can_share(stretches: Sequence[frozenset[str]], wanted: Sequence[str]) -> bool:

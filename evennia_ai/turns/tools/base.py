@@ -38,8 +38,6 @@ LATE_S = 5.0
 TURNED_S = 30.0
 _NOBODY_SEEN = "whoever asks"
 ENOUGH = f"{BoundError.SAYS}: "
-# Locks of tools that every player may ask for.
-FOR_PLAYERS = ("tool:all()", "tool:perm(Player)")
 
 
 @dataclass
@@ -248,7 +246,7 @@ class Tool(ABC):
     @property
     def is_act(self) -> bool:
         """Whether it needs somebody who asks for it by name: it does more than speak or know."""
-        return self.public_act or self.obeyed or self.lock not in FOR_PLAYERS
+        return self.public_act or self.obeyed
 
     def schema(self, more: Mapping[str, Parameter] = MappingProxyType({})) -> dict[str, Any]:
         """The tool in the form of the chat API's `tools`; its text is the class's first line.

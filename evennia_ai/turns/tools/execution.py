@@ -1,7 +1,8 @@
 """Running the tools a model called: look up, check, run, and one result for each call.
 
-A call at level `confirm` waits: staff approve or refuse it, or it expires. The assistant learns it
-by a notice in its history, for those who may know of the call.
+A call at level `confirm` waits: staff approve or refuse it, or it expires. A call that needs more
+than a player's rights waits for a command of the one who asked. The assistant learns what came of
+it by a notice in its history, for those who may know of the call.
 """
 
 import json
@@ -13,7 +14,7 @@ from typing import Any
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps, in_time
-from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, ToolError
+from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, RankError, ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
@@ -116,7 +117,8 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
     """Run tool calls one after the other; fires with a `ToolOutcome`.
 
     A tool that fails, is unknown, refused or called with bad arguments gives an error as its
-    result; nothing is raised. A call at level `confirm` waits, unless it is approved.
+    result; nothing is raised. A call at level `confirm`, or that needs more than a player's rights,
+    waits, unless it is approved.
     """
     outcome, registry = ToolOutcome(), ctx.script.tools
     for call in calls:
@@ -130,13 +132,13 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
                 raise ToolError("that may not be said here; say something else or call noop")
             objects = named_objects(tool, arguments, ctx)
             arguments |= {key: each.id for key, each in objects.items()}
-            if ctx.approved is None:
-                check_asked(tool, arguments, objects, ctx)
-            level = registry.level(name)
+            level, approved = registry.level(name), ctx.approved
+            if approved is None:
+                _check_authority(tool, arguments, objects, ctx)
             if level == "dry run":
                 ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
                 text = "Dry run: this tool is being tried out and did nothing."
-            elif level == "confirm" and ctx.approved is None:
+            elif level == "confirm" and (approved is None or approved.by_asker):
                 number = let_wait(tool, arguments, objects, ctx).number
                 text = WAITS.format(number=number)
             else:
@@ -188,6 +190,26 @@ def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
     return tool
 
 
+def _check_authority(
+    tool: Tool, arguments: Mapping[str, Any], objects: Mapping[str, Named], ctx: ToolContext
+) -> None:
+    """Raise `ToolError` for a call that may not be done, or that the one who asks must confirm.
+
+    What needs more than a player's rights is shown to them at once, and waits for their command.
+    """
+    touched = objects.values() if tool.is_act else ()
+    if not ctx.game.needs_rank(tool.lock, touched, ctx.asker):
+        return check_asked(tool, arguments, objects, ctx)
+    asker, name = str(ctx.asker), ctx.asker_name()
+    call = _add_waiting(tool, arguments, objects, ctx, by_asker=True)
+    question = (
+        f"asks {name}: {call.act}? That needs more than a player's rights. If you want it, type: "
+        f"ai/yes {ctx.character.key}"
+    )
+    ctx.game.show(question, private([asker]), ctx.channel, asker)
+    raise RankError(name)
+
+
 def named_objects(tool: Tool, arguments: Mapping[str, Any], ctx: ToolContext) -> dict[str, Named]:
     """The objects that a call's arguments mean, by argument name; `ToolError` if one is not here.
 
@@ -217,16 +239,34 @@ def as_text(result: object) -> str:
     return f"{text[:RESULT_CHARS]} [... {len(text) - RESULT_CHARS:,} more characters]"
 
 
-def waiting_calls(assistant: Assistant) -> tuple[WaitingCall, ...]:
-    """The calls that wait for an answer now, oldest first."""
-    now = assistant.now()
-    return tuple(call for call in assistant.state.waiting.calls if not call.is_over(now))
+def waiting_calls(assistant: Assistant, by_asker: bool = False) -> tuple[WaitingCall, ...]:
+    """The calls that wait for staff now, or for those who asked, oldest first."""
+    calls, now = assistant.state.waiting.calls, assistant.now()
+    return tuple(call for call in calls if call.by_asker == by_asker and not call.is_over(now))
 
 
 def let_wait(
     tool: Tool, arguments: Mapping[str, Any], objects: Mapping[str, Named], ctx: ToolContext
 ) -> WaitingCall:
-    """Let a call wait and tell staff."""
+    """Let a call wait for staff, and tell them."""
+    assistant, key = ctx.script, ctx.character.key
+    call = _add_waiting(tool, arguments, objects, ctx)
+    assistant.tell_controllers(
+        f"{key} waits for your approval: {call.line}. Type: ai/approve {key} = {call.number} "
+        f"or ai/refuse {key} = {call.number}",
+        call.known_to,
+    )
+    return call
+
+
+def _add_waiting(
+    tool: Tool,
+    arguments: Mapping[str, Any],
+    objects: Mapping[str, Named],
+    ctx: ToolContext,
+    by_asker: bool = False,
+) -> WaitingCall:
+    """Store a call that waits, the ids of objects with their names."""
     assistant, known_to = ctx.script, ctx.audience
     if tool.to_one and known_to == PUBLIC and "target" in objects:
         known_to = private([objects["target"].id])
@@ -245,15 +285,11 @@ def let_wait(
         channel=ctx.channel,
         at=assistant.now(),
         sources=ctx.source_message_ids,
+        by_asker=by_asker,
     )
     assistant.state.waiting = calls = assistant.state.waiting.with_call(new)
-    call, key = calls.calls[-1], ctx.character.key
+    call = calls.calls[-1]
     _audit(assistant, "waits", call)
-    assistant.tell_controllers(
-        f"{key} waits for your approval: {call.line}. Type: ai/approve {key} = {call.number} "
-        f"or ai/refuse {key} = {call.number}",
-        known_to,
-    )
     return call
 
 
@@ -290,7 +326,8 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
         _note(assistant, call, f"Your call {call.act} was broken off. It may be done or not.")
         raise
     shown = text if len(text) <= TOLD_CHARS else f"{text[:TOLD_CHARS]}..."
-    _note(assistant, call, f"Staff approved your call {call.act}. Its result: {shown}")
+    who = f"{call.asker_name or 'Who asked'} confirmed" if call.by_asker else "Staff approved"
+    _note(assistant, call, f"{who} your call {call.act}. Its result: {shown}")
     return text
 
 
@@ -309,7 +346,7 @@ def expire(assistant: Assistant) -> None:
         if call.is_over(assistant.now()):
             _audit(assistant, "expired", call)
             _close(
-                assistant, call, f"Nobody approved your call {call.act} in time. It was not done."
+                assistant, call, f"Nobody confirmed your call {call.act} in time. It was not done."
             )
 
 
@@ -324,7 +361,7 @@ def _drop(assistant: Assistant, calls: Collection[WaitingCall]) -> None:
 
 
 def _called(assistant: Assistant, number: int) -> WaitingCall:
-    for call in waiting_calls(assistant):
+    for call in (*waiting_calls(assistant), *waiting_calls(assistant, by_asker=True)):
         if call.number == number:
             return call
     raise ToolError(f"No call {number} waits for approval.")

@@ -1,4 +1,4 @@
-"""Calls of tools at level `confirm`, which wait until staff approve or refuse them.
+"""Calls of tools that wait: for staff at level `confirm`, or for the one who asked.
 
 An assistant's waiting calls are one stored value. Numbers are never used twice, so that an approval
 that is typed late cannot mean another call.
@@ -16,8 +16,9 @@ from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import Stored, Unreadable
 
 KEY = "waiting_calls"
-# How long a call waits, and how many do: of one assistant, and for one person.
-WAIT_S = 3600.0
+# How long a call waits for staff and for who asked, and how many do: of one assistant, and of one
+# person.
+WAIT_S, YES_S = 3600.0, 600.0
 MOST_WAITING, MOST_OF_ONE = 20, 5
 # Characters of an argument, and of all, that a line about a call shows.
 VALUE_CHARS, SHOWN_CHARS = 120, 400
@@ -38,6 +39,7 @@ class WaitingCall(Stored):
     channel: str = "say"  # how the one who asked spoke
     at: float = 0.0  # when it was made, seconds since the epoch
     sources: tuple[str, ...] = ()  # ids of the messages the turn answered
+    by_asker: bool = False  # whether the one who asked confirms it, not staff
 
     def is_like(self, other: "WaitingCall") -> bool:
         """Whether another call would do the same for the same person."""
@@ -56,7 +58,7 @@ class WaitingCall(Stored):
 
     def is_over(self, now: float) -> bool:
         """Whether it has waited too long, also where the clock was set back."""
-        return abs(now - self.at) >= WAIT_S
+        return abs(now - self.at) >= (YES_S if self.by_asker else WAIT_S)
 
     @property
     def act(self) -> str:

@@ -181,7 +181,7 @@ class TestApproval(AskedTest, CommandLineTest):
         held["calls"][0]["at"] = time.time() - WAIT_S
         self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
         self.tick()
-        self.assertIn("Nobody approved your call give", self.notices()[0][1])
+        self.assertIn("Nobody confirmed your call give", self.notices()[0][1])
 
     def test_waits_for_the_turn(self):
         """An approval during a turn is carried out behind it."""

@@ -490,10 +490,23 @@ class TestRights(AttackTest):
     def test_the_owner_is_obeyed(self):
         """Named by the owner, it is done, whatever Mallory said of it."""
         self.turn(f"Aria, {ALL}")
-        self.turn("Aria, please ring the bell. @@ring_bell;how=softly@@", self.boss)
-        self.assertIn("ring_bell", done)
         self.turn(f"Aria, give the crown to Mallory. {GIVE}", self.boss)
         self.assertIs(self.crown.location, self.mallory)
+
+    def test_what_only_staff_may(self):
+        """The owner's words are not enough for it; they are shown the command that is."""
+        self.thing("pearl", locks="get:perm(Admin)")
+        for order, shown in (
+            ("please ring the bell softly. @@ring_bell;how=softly@@", "ring_bell (how:"),
+            ("fetch me that pearl. @@get;thing=pearl@@", "get (thing:"),
+            ("go to the vault. @@move;direction=vault@@", "move (direction:"),
+        ):
+            self.turn(f"Aria, {order}", self.boss)
+            self.turn("Aria, yes!", self.boss)
+            asked = [line for line in self.lines[self.boss] if shown in line]
+            self.assertEqual(len(asked), 1, order)
+            self.assertIn("ai/yes Aria", asked[0])
+            self.assertSafe()
 
     def test_no_stranger_is_walked_for(self):
         """An assistant without a post leads nobody through a door that is barred to them."""
@@ -513,10 +526,9 @@ class TestRights(AttackTest):
 
     def test_the_owner_names_it_by_an_alias(self):
         """Any name of a thing names it."""
-        self.turn(f"Aria, {GET}")
-        self.gem.aliases.add("ruby")
-        self.turn("Aria, fetch me that ruby. @@get;thing=gem@@", self.boss)
-        self.assertIs(self.gem.location, self.aria)
+        opal = self.thing("opal", aliases=["stone"])
+        self.turn("Aria, fetch me that stone. @@get;thing=opal@@", self.boss)
+        self.assertIs(opal.location, self.aria)
 
     def test_words_of_the_past_are_no_order(self):
         """What the owner named long ago, others cannot use later."""

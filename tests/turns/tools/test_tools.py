@@ -7,6 +7,7 @@ from django.test import override_settings
 from evennia import create_object
 from twisted.internet.defer import Deferred
 
+from evennia_ai.errors import RankError, UnaskedError
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
@@ -141,7 +142,9 @@ class TestOwnTools(AskedTest):
         self.account.is_superuser = True
         self.assertIn("not allowed", self.ring())
         rank(self.account, "Builder")
-        self.assertEqual(self.ring(), "It rings.")
+        self.assertIn(RankError.SAYS, self.ring())
+        self.account.is_superuser = True
+        self.assertIn("waits for approval already", self.ring())
 
     def test_a_failing_tool_is_an_error_for_the_model(self):
         """An exception of a game's tool does not end the turn."""
@@ -161,13 +164,20 @@ class TestOwnTools(AskedTest):
         self.assertIn("half-written", self.script.runtime.last_error)
 
 
+class RingForAll(RingBell):
+    """Ring it where everybody may."""
+
+    lock = "tool:all()"
+    public_act = True
+
+
 class TestNamedByItsName(unittest.TestCase):
-    """A tool that its lock guards, where Bob speaks and then Alice asks."""
+    """A tool that others notice and that names no object, where Bob speaks and then Alice asks."""
 
     def ring(self, bobs, alices):
         """What came of a soft ring."""
         aria = FakeAssistant(ScriptedModel([call("ring_bell", how="softly"), ""]))
-        aria.tools = ToolRegistry([RingBell])
+        aria.tools = ToolRegistry([RingForAll])
         alice = aria.game.people["Alice"]
         for name, text in (("Bob", bobs), ("Alice", alices)):
             speaker = Speaker(name, aria.game.people[name])
@@ -176,15 +186,13 @@ class TestNamedByItsName(unittest.TestCase):
         wait_for(aria.run_turn(TurnRequest(asker=alice, source_ids=sources)))
         return next(m.content for m in aria.history.messages() if m.role == "tool")
 
-    def test_asked_for(self):
-        """Where no object is named, whoever asks says the tool's name and its texts themselves."""
-        self.assertEqual(self.ring("Loudly, please.", "Aria, ring the bell softly!"), "It rings.")
-        self.assertIn("error", self.ring("Ring the bell, please.", "Aria, speak softly!"))
-        self.assertIn("error", self.ring("Softly, please.", "Aria, ring the bell!"))
-
-    def test_others_asked_for_it(self):
-        """A tool that only others named is not used for whoever speaks next."""
-        self.assertIn("error", self.ring("Aria, ring the bell!", "Go on."))
+    def test_it_is_asked(self):
+        """No words of a line are compared with a tool's name or texts: whoever asks says yes."""
+        for bobs, alices in (
+            ("Loudly, please.", "Aria, ring the bell softly!"),
+            ("Aria, ring the bell!", "Go on."),
+        ):
+            self.assertIn(UnaskedError.SAYS, self.ring(bobs, alices))
 
 
 class TestRequestCompaction(AskedTest):
