@@ -21,7 +21,7 @@ from evennia_ai.history.messages import ROOM, SPEECH, Message
 from evennia_ai.language.tables import DEFAULT, language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.turns.heard import UNJUDGED, by_speaker, wants_answer
+from evennia_ai.turns.heard import UNJUDGED, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
 from evennia_ai.turns.moderation import moderate
 from evennia_ai.turns.runtime import RUNTIMES
@@ -206,6 +206,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():
             self.hurry()
+            if event.channel == "move":
+                reactor.callLater(0, self.survived, "a move", self._resolve_moves, None)
             if event.channel == "move" and self.config.greetings:
                 greeting = partial(greet, self, event.speaker_id)
                 reactor.callLater(WAIT_S, self.survived, "greeting", greeting, False)
@@ -213,6 +215,11 @@ class AssistantScript(AssistantPorts, DefaultScript):
                 moderate(self, event)
             elif wants_answer(event):
                 self.called()
+
+    def _resolve_moves(self) -> None:
+        """Turn moves that were heard just now into arrivals and departures: all have ended."""
+        if self.pk:
+            self.runtime.queue[:] = resolved(self.runtime.queue, self.game.here())
 
     def notice(
         self, text: str, from_obj: "TypedObject | None" = None, audience: str = PUBLIC

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from evennia import create_object
+from evennia import AccountDB, DefaultCharacter, create_object
 from evennia.utils.evmenu import EvMenu
 from evennia.utils.utils import class_from_module, wrap
 
@@ -12,7 +12,7 @@ from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import AssistantError, Refusal
 from evennia_ai.kinds import parsed, shown
-from evennia_ai.language.script import normalized
+from evennia_ai.language.script import folded, normalized
 from evennia_ai.staff.show import escaped
 from evennia_ai.turns.options import OPTIONS
 
@@ -84,10 +84,9 @@ STEPS = (
 
 def ask_builder(asked: Any, maker: Any) -> None:
     """Ask a builder (or a session) all questions, then make an assistant of theirs (`maker`)."""
-    taken = {script.obj.key for script in all_assistants()}
     # None is the beginning of another: both would hear a call.
     names = (*NAMES, *(f"{name}{n}" for n in range(2, 1_000) for name in NAMES))
-    free_name = next(name for name in names if name not in taken)
+    free_name = next(name for name in names if not bearer_of(name))
     answers: dict[str, Any] = {}
     steps = (Step("name", "What is it called?", free_name), *STEPS)
 
@@ -148,11 +147,28 @@ def good_name(text: str) -> str:
             f"`{name[:NAME_CHARS]}` cannot be a name: use up to {NAME_CHARS} characters, begin "
             "with a letter or digit, and use none of = : ; , / | # * { } [ ] < > and quotes."
         )
-    for script in all_assistants():
-        if script.obj.key.lower() == name.lower():
-            where = script.obj.location.key if script.obj.location else "nowhere"
-            raise Refusal(f"There is an assistant called {script.obj.key} already, in {where}.")
+    if bearer := bearer_of(name):
+        raise Refusal(f"There is {bearer} already. Choose another name.")
     return name
+
+
+def bearer_of(name: str) -> str:
+    """Who bears a name, in any case and normal form; empty if it is free.
+
+    Neither assistants nor players and other characters may be mistaken for a new assistant.
+    """
+    wanted = folded(name)
+    for script in all_assistants():
+        if folded(script.obj.key) == wanted:
+            where = script.obj.location.key if script.obj.location else "nowhere"
+            return f"an assistant called {script.obj.key}, in {where},"
+    accounts = AccountDB.objects.values_list("username", flat=True)
+    characters = DefaultCharacter.objects.all_family().values_list("db_key", flat=True)
+    for kind, keys in (("an account", accounts), ("a character", characters)):
+        for key in keys.iterator():
+            if folded(key) == wanted:
+                return f"{kind} called {key}"
+    return ""
 
 
 def body_class(path: str) -> str:

@@ -137,11 +137,25 @@ class TestCreate(CommandLineTest):
 
     def test_bad_names(self):
         """Names that are taken, in any case, with markup or signs, or too long, are refused."""
-        self.assertTold("ai/create aria", "There is an assistant called Aria already, in Room")
+        self.assertTold("ai/create aria", "There is an assistant called Aria, in Room, already.")
         for name in ("|rRed", "a=b", "#12", "x" * 41, "{name}", "Ann,Bob", "-"):
             with self.subTest(name=name):
                 self.assertTold(f"ai/create {name}", "cannot be a name")
         self.assertTold("ai/create :some.Class", "Usage: ai/create <name>")
+        self.assertEqual(len(all_assistants()), 1)
+
+    def test_names_of_people(self):
+        """A name of an account or a character is refused, in any case and normal form."""
+        self.char2.key, self.account2.username = "Zoe\u0308", "Bertram"
+        self.char2.location = None
+        self.account2.save()
+        for name, bearer in (
+            ("Zoë", "a character called Zoe\u0308"),
+            ("ＺＯＥ", "a character called Zoe\u0308"),
+            ("BERTRAM", "an account called Bertram"),
+        ):
+            with self.subTest(name):
+                self.assertTold(f"ai/create {name}", f"There is {bearer} already.")
         self.assertEqual(len(all_assistants()), 1)
 
     def test_names_of_any_script(self):

@@ -99,15 +99,17 @@ class TestCards(CardCase):
     def test_refusals(self):
         """Nothing is made, and the remedy is said."""
         self.put("odd.png", name="|rOdd", description="x")
+        self.put("char.png", name="CHAR2", description="x")
         (self.files / "html.png").write_text("<html>")
         before = len(all_assistants())
         for typed, said in (
             ("aicard", "html.png"),
             ("aicard/import odd.png", "confirm with `= Odd`"),
             ("aicard/import odd.png = O:O", "cannot be a name"),
+            ("aicard/import char.png", "There is a character called Char2 already."),
             ("aicard/import odd.png:no.Class", "There is no typeclass"),
             ("aicard/import ../odd.png", "is no name of a file"),
-            ("aicard/import none.png", "There are: html.png, odd.png"),
+            ("aicard/import none.png", "There are: char.png, html.png, odd.png"),
             ("aicard/import html.png", "this is no JSON"),
             ("aicard/export Aria = webp", "not as `webp`"),
         ):

@@ -57,6 +57,13 @@ class TestWizard(CommandLineTest):
         self.assertEqual((config.attention, config.initiative), ("addressed", 4))
         self.assertEqual(config.routine, "20:00 Taproom: wipes the bar")
 
+    def test_names_of_people(self):
+        """A person's name is neither proposed nor taken."""
+        self.char2.key = "CORA"
+        self.assertIn("Finn", self.answer("ai/new"))
+        self.assertIn("There is a character called CORA already.", self.answer("cora"))
+        self.assertIn("Who is it?", self.answer(""))
+
     def test_left(self):
         """Whoever leaves, or whose line drops, has made nothing."""
         self.assertIn("nothing was made", self.answer("ai/new", "Bram", "", "quit"))

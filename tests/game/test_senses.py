@@ -10,6 +10,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.testing import call
 from tests.base import CHARACTER, PLAYED, AssistantTest
+from tests.waiting import pump_until
 
 OBJECT = "evennia.objects.objects.DefaultObject"
 EXIT = "evennia.objects.objects.DefaultExit"
@@ -54,6 +55,19 @@ class SenseTest(AssistantTest):
         self.assertEqual(self.tick(), "turn")
         requests = self.model.requests[before:]
         return " ".join(str(message["content"]) for each in requests for message in each.messages)
+
+
+class TestComings(SenseTest):
+    """Who enters and who leaves."""
+
+    def test_in_and_out_between_two_ticks(self):
+        """Each move is what it was, whoever is here when the assistant stores it."""
+        for room in (self.room2, self.room1, self.room2):
+            self.alice.move_to(room)
+            pump_until(lambda: all(e.channel != "move" for e in self.script.runtime.queue))
+        self.tick()
+        channels = [m.channel for m in self.script.history.messages()]
+        self.assertEqual(channels, ["leave", "arrive", "leave"])
 
 
 class TestListeners(SenseTest):
