@@ -15,9 +15,9 @@ from evennia_ai.game.evennia_internals import pace, restart_timer
 from evennia_ai.game.greeting import WAIT_S, greet
 from evennia_ai.game.hearing import is_told, noticed_event, subscribe
 from evennia_ai.game.ports import AssistantPorts
-from evennia_ai.game.seeing import plain, stable_id
+from evennia_ai.game.seeing import face_of, find, plain, stable_id
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import ROOM, SPEECH, Message
+from evennia_ai.history.messages import FACE, ROOM, SPEECH, Message
 from evennia_ai.language.tables import DEFAULT, language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
@@ -202,6 +202,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
         metadata = {**event.metadata, **({UNJUDGED: True} if moderates else {})}
         if event.channel != "page" and self.obj.location is not None:
             metadata[ROOM] = stable_id(self.obj.location)
+        speaker = find(event.speaker_id)
+        if speaker is not None and (face := face_of(speaker, self.obj)) != event.speaker_id:
+            metadata[FACE] = face
         self.runtime.hear(replace(event, metadata=metadata), self.now(), by_player)
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():

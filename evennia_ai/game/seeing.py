@@ -5,6 +5,7 @@ And stable ids of people and places, which are never used again, unlike dbrefs.
 
 import re
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +14,7 @@ from evennia.typeclasses.models import TypedObject
 from evennia.utils.ansi import strip_ansi
 from evennia.utils.funcparser import FuncParser
 
-from evennia_ai.history.messages import Speaker, base32
+from evennia_ai.history.messages import MASK, Speaker, base32
 from evennia_ai.language.script import normalized
 
 PRIVATE_TAG = ("private", "evennia_ai")
@@ -105,6 +106,18 @@ def stable_id(obj: "TypedObject") -> str:
     """
     kind = {"accountdb": "a", "scriptdb": "s"}.get(obj._meta.concrete_model._meta.model_name, "o")
     return f"{kind}{obj.pk}.{base32(int(obj.db_date_created.timestamp()))}"
+
+
+def face_of(obj: "DefaultObject", looker: "DefaultObject") -> str:
+    """The id by which a looker knows somebody: the stable id, or that of the mask they wear.
+
+    Whom the lock `enable_recog` lets nobody recognize, as in Evennia's `rpsystem`, is known by the
+    name they show alone, and so is everybody who shows the same.
+    """
+    if obj.access(looker, "enable_recog", default=True):
+        return stable_id(obj)
+    shown = name_of(obj, looker).casefold().encode()
+    return f"{MASK}{blake2b(shown, digest_size=6).hexdigest()}"
 
 
 def speaker_of(obj: "TypedObject", listener: "TypedObject | None" = None) -> Speaker:

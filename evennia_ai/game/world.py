@@ -41,6 +41,7 @@ from evennia_ai.game.people import RoomMemory, manners_of
 from evennia_ai.game.rights import as_player
 from evennia_ai.game.seeing import (
     described,
+    face_of,
     find,
     hearers,
     is_assistant,
@@ -502,10 +503,13 @@ class GameHandler:
         return manners_of(self._room)
 
     def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
-        """People here whom the assistant sees, and `asker` too: id, name, player, assistant."""
+        """People here whom the assistant sees, and `asker` too: id, name, player, assistant.
+
+        The id is that of a mask where they wear one.
+        """
         return tuple(
             {
-                "id": stable_id(obj),
+                "id": face_of(obj, self.character),
                 "key": self._name(obj),
                 "player": bool(obj.has_account),
                 "assistant": is_assistant(obj),
@@ -623,7 +627,10 @@ class GameHandler:
         return tuple(map(self._numbered, self.character.contents))
 
     def identify(self, name: str) -> dict[str, str] | None:
-        """Somebody or something seen here, by name, or here by stable id: id, key, kind."""
+        """Somebody or something seen here, by name, or here by stable id: id, key, kind.
+
+        The id is that of a mask where they wear one.
+        """
         room = self.character.location
         wanted = folded(name.strip())
         if room is None:
@@ -634,7 +641,7 @@ class GameHandler:
             if name.strip() == stable_id(obj) or wanted in map(folded, names):
                 kind = "place" if obj is room else "person" if is_person(obj) else "thing"
                 key = self._name(obj) if obj in visible else UNSEEN
-                return {"id": stable_id(obj), "key": key, "kind": kind}
+                return {"id": face_of(obj, self.character), "key": key, "kind": kind}
         return None
 
     def named(self, name: str, place: str, asker: str | None = None) -> Named:
@@ -878,7 +885,7 @@ class GameHandler:
             raise ToolError(f"there is no `{name}` here")
         people = [obj for obj in found if is_person(obj)]
         if len(people) > 1:
-            ids = ", ".join(f"{self._name(obj)} [{stable_id(obj)}]" for obj in people)
+            ids = ", ".join(f"{self._name(o)} [{face_of(o, self.character)}]" for o in people)
             raise ToolError(f"there are several `{name}` here, say which id: {ids}")
         return found[0]
 
@@ -887,6 +894,8 @@ class GameHandler:
         wanted = name.strip()
         if (obj := find(wanted)) is not None:  # whoever is called so
             return [obj] if obj in among else []
+        if faces := [o for o in among if face_of(o, self.character) == wanted]:
+            return faces
         bare = _ARTICLE.sub("", wanted)
         for name in dict.fromkeys((wanted, bare, _MEASURE.sub("", bare))):
             found = self.character.search(name, candidates=among, quiet=True)

@@ -276,6 +276,9 @@ def widest_view_tokens(messages: Iterable[Message]) -> int:
 SPEECH = ("say", "whisper", "page", "pose")
 # Key of a heard message's metadata: the stable id of the room where it was heard.
 ROOM = "room"
+# Key of an event's metadata: the id of the mask that the speaker wore, if they wore one. So those
+# ids begin.
+FACE, MASK = "face", "mask-"
 COMINGS = ("arrive", "leave")
 _NOT_TALK = (*COMINGS, "tool", "summary")
 

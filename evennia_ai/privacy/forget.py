@@ -17,7 +17,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import SYNTHESIS_TITLE
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import MASK, Message
 from evennia_ai.history.pages import drop_from_aside
 from evennia_ai.history.records import EMPTIED, UNSUMMARISED, as_dict
 from evennia_ai.history.sealed import UNMET, unseal
@@ -200,7 +200,7 @@ class _Removal:
         The same holds for somebody or something that is a mere name.
         """
         left = profile.only(lambda item: item.id not in self.plan.things)
-        is_nobody = profile.id in self.people or profile.id.startswith(UNMET)
+        is_nobody = profile.id in self.people or profile.id.startswith((UNMET, MASK))
         return None if is_nobody and not left.observations else left
 
     def _entry_left(self, entry: JournalEntry) -> JournalEntry:

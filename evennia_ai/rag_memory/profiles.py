@@ -11,7 +11,7 @@ from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.messages import FACE, utc_iso
 from evennia_ai.history.pages import KEPT, Cache, Store, records
 from evennia_ai.history.records import COMMITTED
 from evennia_ai.history.stored import Unreadable, as_plain
@@ -159,7 +159,7 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
     )
     said = [*history.messages(), *(m for part in left if part for m in part.messages)]
     sights = {
-        m.speaker_id: (m.speaker_name or m.speaker_id, "person", m.created_at)
+        m.metadata.get(FACE, m.speaker_id): (m.speaker_name or m.speaker_id, "person", m.created_at)
         for m in sorted(said, key=lambda message: message.created_at)
         if m.speaker_id not in ("", character.stable_id) and m.speaker_name != UNSEEN
     }

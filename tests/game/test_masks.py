@@ -7,7 +7,7 @@ from django.test import Client, override_settings
 from evennia import create_account, create_object
 from evennia.commands.default.cmdset_character import CharacterCmdSet
 from evennia.contrib.rpg.rpsystem import ContribRPCharacter, ContribRPRoom, RPSystemCmdSet
-from evennia.contrib.rpg.rpsystem.rpsystem import CmdEmote, CmdSay
+from evennia.contrib.rpg.rpsystem.rpsystem import CmdEmote, CmdMask, CmdSay
 from twisted.internet.defer import maybeDeferred
 
 from evennia_ai import conf
@@ -147,6 +147,41 @@ class TestMasks(AssistantTest):
             self.assertNotIn("/Me", line)
         self.assertIn("Well met, /tall one.", shown[0])
         self.assertIn("Beware.", shown[2])
+
+    def test_a_mask_is_a_face_of_its_own(self):
+        """What a model reads of a masked person tells nothing that is known of them unmasked."""
+        sailor, game = self.people[0], self.script.game
+        sailor.permissions.add("Player")
+        sailor.recog.add(self.body, "Goldie")
+        self.typed(CmdSay, sailor, "Goldie, my boat is called Heron.")
+        fact = call("update_entity_observation", entity="a tall sailor", observation="owns Heron")
+        self.model.answers = [fact, "Nice."]
+        self.tick()
+        self.script.bonds.note(sailor, 20, "saved the inn")
+        bare, own = game.identify("a tall sailor")["id"], stable_id(sailor)
+        self.assertEqual(bare, own)
+        self.assertIn("owns Heron", self.profiles()[own])
+        self.typed(CmdMask, sailor, "a masked figure")
+        face = game.identify(own)["id"]
+        name = next(each["key"] for each in game.present() if each["id"] == face)
+        before = len(self.model.requests)
+        self.typed(CmdSay, sailor, "Goldie, who am I?")
+        fact = call("update_entity_observation", entity=name, observation="is shy")
+        like = call("note_feeling", change="better", because="they were kind")
+        self.model.answers = [fact + like, "I do not know."]
+        self.tick()
+        read = str([request.messages for request in self.model.requests[before:]])
+        self.assertNotIn(own, read)
+        self.assertNotRegex(read, r"\([^()]*masked[^()]*(owns Heron|saved the inn)")
+        self.assertIn("you cannot tell who wears this mask", read)
+        wait_for(run_sleep_tick(self.script, self.body))
+        self.assertNotIn("shy", self.profiles()[own])
+        self.assertIn("is shy", self.profiles()[face])
+        self.assertEqual(self.body.entities.profiles()[own].name, "a tall sailor")
+
+    def profiles(self):
+        """What is known of each, by id."""
+        return {id: str(each) for id, each in self.body.entities.profiles().items()}
 
     def test_a_true_name_tells_nobody(self):
         """What is said of a true name is not noted of the one who hides it."""

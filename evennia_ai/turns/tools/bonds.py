@@ -29,6 +29,9 @@ class NoteFeeling(Tool):
         meant = ctx.game.identify(person) if person else None
         if person and (meant is None or meant["id"] != ctx.asker):
             raise ToolError("this is for what the one who asks says themselves; call noop")
+        here = ctx.game.identify(ctx.asker)
+        if here is not None and here["id"] != ctx.asker:
+            raise ToolError("you cannot tell who wears this mask; call noop")
         if change.lower() not in _CHANGES:
             raise ToolError("`change` must be better or worse")
         them = Speaker(ctx.asker_name(), ctx.asker)

@@ -109,7 +109,7 @@ class UpdateEntityObservation(Tool):
         fact["told_by"] = names.pop() if is_hearsay and len(names) == 1 else ""
         profile = observe(profile, observation, at, sources, ctx.audience, **fact)
         ctx.character.entities.put({profile.id: profile})
-        return f"Noted about {profile.name} ({profile.id})."
+        return f"Noted about {profile.name}."
 
 
 class ProposeLedgerEntry(Tool):
