@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
     Speaking = DefaultObject | DefaultAccount
 
+# The typeclass of new assistants, in a module that is imported when it is first used: it imports
+# the game's own characters.
+BODY = "evennia_ai.body.Assistant"
 # Who made an assistant may change and delete it, besides the game's admins.
 OWNER_LOCKS = (
     "control:id({id}) or perm(Admin);edit:id({id}) or perm(Admin);delete:id({id}) or perm(Admin)"

@@ -8,7 +8,7 @@ from evennia import AccountDB, DefaultCharacter, create_object
 from evennia.utils.evmenu import EvMenu
 from evennia.utils.utils import class_from_module, wrap
 
-from evennia_ai.assistant_character import OWNER_LOCKS, AssistantMixin
+from evennia_ai.assistant_character import BODY, OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import AssistantError, Refusal
 from evennia_ai.kinds import parsed, shown
@@ -16,7 +16,6 @@ from evennia_ai.language.script import folded, normalized
 from evennia_ai.staff.show import escaped
 from evennia_ai.turns.options import OPTIONS
 
-TYPECLASS = "evennia_ai.assistant_character.AssistantCharacter"
 NAME_CHARS = 40
 NAMES = ("Aria", "Cora", "Finn", "Greta", "Odo", "Tilda")
 # Marks that commands and prompts are written with stand in no name.
@@ -109,7 +108,7 @@ def ask_builder(asked: Any, maker: Any) -> None:
                 return "ask", {"place": place + 1}
             if typed.lower() not in ("", "y", "yes"):
                 raise AssistantError("Type 'yes' to make it, 'back' or 'quit'.")
-            body = new_body(maker, good_name(answers["name"]), TYPECLASS)
+            body = new_body(maker, good_name(answers["name"]), BODY)
             chosen = {name: answers[name] for name in answers.keys() & OPTIONS.keys()}
             chosen = {n: v for n, v in chosen.items() if v not in (None, OPTIONS[n].default)}
             body.assistant.state.configure(chosen)
@@ -174,7 +173,7 @@ def bearer_of(name: str) -> str:
 def body_class(path: str) -> str:
     """The typeclass of a new body, checked; raises `Refusal` if it cannot be an assistant."""
     if not path:
-        return TYPECLASS
+        return BODY
     try:
         found = class_from_module(path)
     except (ImportError, AttributeError, ValueError) as error:

@@ -104,7 +104,7 @@ def _make_assistant():
     """Create Aria. Her typeclass creates her script."""
     aria = _make(
         plan.ASSISTANT,
-        "evennia_ai.assistant_character.AssistantCharacter",
+        "evennia_ai.body.Assistant",
         find(plan.ASSISTANT.location),
     )
     aria.assistant.attributes.add("persona", plan.ASSISTANT_PERSONA)
