@@ -36,5 +36,6 @@ __getattr__, __dir__ = lazy_names(
         "Tool": "turns.tools",
         "ToolContext": "turns.tools",
         "ToolError": "errors",
+        "heard": "game.hearing",
     },
 )

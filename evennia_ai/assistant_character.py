@@ -1,6 +1,7 @@
 """The assistant's body: a character that hears what happens around it."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
+from twisted.internet import reactor
 
 from evennia_ai import conf
 from evennia_ai.game.evennia_internals import AttributeStore, is_life
@@ -15,6 +17,7 @@ from evennia_ai.game.hearing import (
     channel_event,
     heard_event,
     is_ignored,
+    is_settled_later,
     paged_event,
     room_audience,
     subscribe,
@@ -154,16 +157,37 @@ class AssistantMixin:
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
     ) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
+        self._survived_hearing(partial(self._take_in, text, from_obj))
+        return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
+
+    def _take_in(self, text: object, from_obj: "Speaking | None") -> None:
+        """Hear a line at once, or when all its listeners were sent it."""
+        origin = origin_of_line(self)  # type: ignore[arg-type]
         told = self.ndb.ai_told  # type: ignore[attr-defined]
-        if told is not None and origin_of_line(self).receivers is not None:
+        if told is not None and not origin.is_for_room:
             told += filter(None, line_and_type(text)[:1])
+        script = self.assistant
+        if script is None:
+            return
+
+        def hear() -> None:
+            self.listen(heard_event(self, text, from_obj, origin))  # type: ignore[arg-type]
+
+        unsettled = script.runtime.unsettled
+        if unsettled or is_settled_later(text, origin):  # what comes after it waits, too
+            unsettled.append(partial(self._survived_hearing, hear))
+            reactor.callLater(0, script.runtime.settle)  # type: ignore[attr-defined]
+        else:
+            hear()
+
+    def _survived_hearing(self, hear: Callable[[], None]) -> None:
+        """Hear something; an error is logged, as the others in the room hear the line too."""
         try:
-            self.listen(heard_event(self, text, from_obj))
-        except Exception as error:  # noqa: BLE001 - the others in the room hear the line too
+            hear()
+        except Exception as error:  # noqa: BLE001
             script = self.assistant
             if script is not None:
                 script.log_error("hearing a line", error)
-        return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
 
     def listen(self, event: Message | None) -> None:
         """Take in an event, if it is one, and decide whether it is answered."""

@@ -276,7 +276,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         """Show the emote of an occasion to the players present."""
         emote = self.emote(occasion)
         if emote and self.obj and self.obj.location:
-            self.game.emote(emote)
+            self.act_out(emote)
 
     def stop_thinking(self) -> bool:
         """Cancel the turn in flight, and a compaction beside it; returns whether there was one.

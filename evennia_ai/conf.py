@@ -130,6 +130,19 @@ SETTINGS: dict[str, Setting] = {
     "CHANNELS": Setting(
         NAMES, "Names of the game's channels that assistants [listen to](games.md).", value=()
     ),
+    "PUBLIC_COMMANDS": Setting(
+        NAMES,
+        "Names of the game's commands that speak aloud by sending to each listener, without a type "
+        "of Evennia's: what they send is [public](games.md).",
+        value=(),
+    ),
+    "SPEAK_BY": Setting(
+        table(KEY, "say", "pose"),
+        "The game's commands by which assistants speak, as "
+        '`{"say": "say", "pose": "emote"}`; see [Any game](games.md).',
+        "Evennia's hooks",
+        value={},
+    ),
     "LISTENING_NOTICE": Setting(
         FLAG,
         "Whether players are told at login that [assistants listen](privacy.md).",
@@ -237,6 +250,11 @@ def data_dir() -> Path:
 def mind_dir() -> Path:
     """The folder of the mind's process."""
     return Path(settings.GAME_DIR) / "server" / "mind"
+
+
+def suite_note() -> Path:
+    """The file that says when the package's own tests were run in this game, and what was amiss."""
+    return data_dir() / "suite.json"
 
 
 def log_path() -> Path:

@@ -47,7 +47,7 @@ made from. Later entries win over earlier ones, and an assistant's own value win
 
 ```python
 EVENNIA_AI_OPTIONS = {
-    "evennia_ai.assistant_character.AssistantCharacter": {"compact_model": "openai/gpt-4o-mini"},
+    "evennia_ai.body.Assistant": {"compact_model": "openai/gpt-4o-mini"},
     "guard": {"attention": "addressed", "emotes": {"wake": None}},  # a tag or a prototype
 }
 ```

@@ -2,12 +2,14 @@
 
 This is the only place that knows how a game speaks: which lines are speech, who speaks and under
 which name, and who may know of it. A line's kind is Evennia's message type where it has one. Any
-other line is speech if its speaker typed these words, else a pose. A line that was sent to few is
-private to them, whatever it is called.
+other line is speech if its speaker typed these words, else a pose. A line that reaches a body
+through the room's `msg_contents` is for the room without those left out. Any other line of a type
+is for those it was sent to, and one without a type for its sender and the body alone.
 """
 
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,13 +30,14 @@ from evennia_ai.game.seeing import (
     speaker_of,
     stable_id,
 )
-from evennia_ai.game.sending import Origin, line_and_type, origin_of_line
+from evennia_ai.game.sending import Origin, line_and_type, receivers_of
 from evennia_ai.game.spoken import spoken
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import Message, new_id, utc_iso
 from evennia_ai.language.script import BEHIND, bordered
 from evennia_ai.language.words import storable
+from evennia_ai.turns.heard import TO
 
 if TYPE_CHECKING:
     from evennia import DefaultCharacter, DefaultObject, DefaultScript
@@ -52,7 +55,24 @@ LINE_CHARS = 20_000
 LATELY = 30
 
 
-def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) -> Message | None:
+def is_settled_later(text: object, origin: Origin) -> bool:
+    """Whether only what else is sent in the same moment shows for whom a line is.
+
+    So it is where a game sends a line of a type to each listener by itself.
+    """
+    kind = line_and_type(text)[1]
+    is_known = origin.is_for_room or origin.receivers is not None or is_public_command(origin)
+    return isinstance(kind, str) and kind not in (*MOVE_TYPES, *_NOT_HEARD) and not is_known
+
+
+def is_public_command(origin: Origin) -> bool:
+    """Whether ``EVENNIA_AI_PUBLIC_COMMANDS`` names the command that sends a line."""
+    return origin.key.casefold() in map(str.casefold, conf.setting("PUBLIC_COMMANDS"))
+
+
+def heard_event(
+    listener: "DefaultCharacter", text: object, from_obj: object, origin: Origin
+) -> Message | None:
     """What a message means to a listener, or None if it is nothing to hear.
 
     `text` is what `at_msg_receive` gets: a text, or a text and its options.
@@ -61,39 +81,87 @@ def heard_event(listener: "DefaultCharacter", text: object, from_obj: object) ->
     line = storable(shown[:LINE_CHARS])
     if not line or kind in _NOT_HEARD or not (kind is None or isinstance(kind, str)):
         return None
-    origin = origin_of_line(listener)
     speaker = _body(next(iter(make_iter(from_obj)), None) if from_obj else origin.caller)
     if speaker is listener or any(map(is_ignored, filter(None, (speaker, origin.caller)))):
         return None
     if speaker is None or not is_person(speaker):
-        return None if kind in MOVE_TYPES else _thing_event(listener, speaker, line, origin)
-    room = listener.location
-    is_here = room is not None and speaker.location is room
-    is_unseen = is_here and not seen(room, listener, [speaker])
+        is_told = kind not in MOVE_TYPES
+        return _thing_event(listener, speaker, line, kind, origin) if is_told else None
     if kind in MOVE_TYPES or origin.is_coming:
+        if _is_unseen(listener, speaker):
+            return None
         audience = room_audience(listener, speaker)
-        line = _as_known(line, listener)
-        return None if is_unseen else event_of(listener, speaker, "move", line, audience)
+        return event_of(listener, speaker, "move", _as_known(line, listener), audience)
+    return _person_event(listener, speaker, line, kind, bool(from_obj), origin)
+
+
+def _is_unseen(listener: "DefaultCharacter", speaker: "DefaultObject") -> bool:
+    """Whether somebody is in a listener's room and hidden from it."""
+    room = listener.location
+    return room is not None and speaker.location is room and not seen(room, listener, [speaker])
+
+
+def _person_event(
+    listener: "DefaultCharacter",
+    speaker: "DefaultObject",
+    line: str,
+    kind: str | None,
+    is_sent: bool,
+    origin: Origin,
+) -> Message:
+    """What a line of somebody's means; `is_sent`: whether the game names them as its sender."""
+    room = listener.location
+    is_unseen = _is_unseen(listener, speaker)
     names = (*names_of(speaker, listener), plain(speaker.key))
     if is_unseen:
         line = _without_name(line, names[-1])
         names = (UNSEEN, *names)
-    circle = _circle(listener, speaker, origin, kind)
-    is_pose, is_speech = kind in ("pose", "emote"), kind in ("say", "whisper")
-    typed = origin.typed if origin.caller is speaker else ()
-    words = "" if is_pose else spoken(line, names, typed, is_speech)
-    if words and not is_speech and _is_named(room, line, words):
-        words = ""
-    channel, words = ("say", words) if words or is_speech else ("pose", line)
+    words, is_speech = "", kind in ("say", "whisper")
+    if kind not in ("pose", "emote"):
+        typed = origin.typed if origin.caller is speaker else ()
+        words = spoken(line, names, typed, is_speech)
+    is_speech |= bool(words) and not _is_named(room, line, words)
+    circle = _circle(listener, speaker, words or _without_name(line, names[0], ""), kind, origin)
     audience = room_audience(listener, speaker)
     if circle is not None:
         audience = private(map(stable_id, circle))
-        if channel == "say":
+    if is_speech:
+        channel = "say"
+        if circle is not None and (circle == {speaker} or not origin.is_for_room):
+            is_here = room is not None and speaker.location is room
             channel = "whisper" if is_here else "page"
-    words = _as_known(words, listener) if channel == "pose" else words
-    if channel == "pose" and not from_obj and not any(name in line for name in names):
-        return noticed_event(listener, words, None, audience)  # nobody's act, such as a bell
-    return event_of(listener, speaker, channel, words, audience, is_unseen)
+        return event_of(listener, speaker, channel, words, audience, is_unseen)
+    line = _as_known(line, listener)
+    if not is_sent and not any(name in line for name in names):
+        return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
+    is_told_alone = kind is None and circle is not None and not origin.is_for_room
+    channel = "notice" if is_told_alone else "pose"
+    return event_of(listener, speaker, channel, line, audience, is_unseen)
+
+
+def _circle(
+    listener: "DefaultObject",
+    speaker: "DefaultObject | None",
+    words: str,
+    kind: str | None,
+    origin: Origin,
+) -> "set[DefaultObject] | None":
+    """Who besides a listener knows of a line; None if everybody in the room does."""
+    room = listener.location
+    people = set(filter(is_person, room.contents if room is not None else ()))
+    told, is_for_all = {listener}, False
+    if origin.is_for_room:
+        left_out = {*origin.excluded} - {speaker}
+        told, is_for_all = people - left_out, not left_out
+    elif is_public_command(origin):
+        is_for_all = True
+    elif kind is not None:
+        told |= receivers_of(words, kind) if origin.receivers is None else {*origin.receivers}
+        is_for_all = len(told) > 1 and people <= {*told, speaker}
+    if is_for_all and kind != "whisper":
+        return None
+    sender = speaker if speaker is not None and is_person(speaker) else origin.caller
+    return {*filter(is_person, told), *filter(None, [sender])} - {listener}
 
 
 def _is_named(room: "DefaultObject | None", line: str, words: str) -> bool:
@@ -129,7 +197,11 @@ def _as_known(line: str, listener: "DefaultObject") -> str:
 
 
 def _thing_event(
-    listener: "DefaultCharacter", thing: "DefaultObject | None", line: str, origin: Origin
+    listener: "DefaultCharacter",
+    thing: "DefaultObject | None",
+    line: str,
+    kind: str | None,
+    origin: Origin,
 ) -> Message | None:
     """What comes from nobody, as a notice: a crate that speaks, weather, a script's line.
 
@@ -139,19 +211,21 @@ def _thing_event(
     room, script = listener.location, listener.assistant
     if room is None or script is None or not any(obj.has_account for obj in room.contents):
         return None
-    line, receivers = _as_known(line, listener), origin.receivers or ()
-    people = [obj for obj in receivers if obj is not listener and is_person(obj)]
-    if (receivers and not people and thing is None) or is_told(script, line, LATELY):
+    circle = _circle(listener, thing, line, kind, origin)
+    line = _as_known(line, listener)
+    if (circle == set() and thing is None) or is_told(script, line, LATELY):
         return None
     if thing is not None and thing.location is room and not seen(room, listener, [thing]):
         line = _without_name(line, plain(thing.key))
-    audience = private(map(stable_id, people)) if people else STAFF if receivers else PUBLIC
+    audience = PUBLIC
+    if circle is not None:
+        audience = private(map(stable_id, circle)) if circle else STAFF
     return noticed_event(listener, line, None, audience)
 
 
-def _without_name(line: str, name: str) -> str:
-    """A line that does not begin with the name of somebody or something unseen."""
-    return re.sub(rf"^\W*{re.escape(name)}(?!\w)", UNSEEN, line)
+def _without_name(line: str, name: str, instead: str = UNSEEN) -> str:
+    """A line that does not begin with the name of somebody or something."""
+    return re.sub(rf"^\W*{re.escape(name)}(?!\w)", instead, line)
 
 
 def is_told(script: "DefaultScript", text: str, newest: int = 0) -> bool:
@@ -167,18 +241,46 @@ def _body(obj: object) -> "DefaultObject | None":
     return obj if isinstance(obj, ObjectDB) else None
 
 
-def _circle(
-    listener: "DefaultObject", speaker: "DefaultObject", origin: Origin, kind: str | None
-) -> "set[DefaultObject] | None":
-    """Who besides a listener knows of a line; None if everybody in the room does."""
-    receivers, room = origin.receivers, listener.location
-    if kind != "whisper":
-        if receivers is None:
-            return None
+def heard(
+    listeners: "Iterable[DefaultObject]",
+    speaker: "DefaultObject",
+    text: str,
+    kind: str = "say",
+    to: "DefaultObject | None" = None,
+) -> None:
+    """Let the assistants among some listeners hear a line, which they answer as if it were typed.
+
+    For a game that speaks in ways that nothing tells, such as by its own protocol.
+
+    Args:
+        listeners: All who are told it. A line that not all in the room are told is private to them.
+        speaker: Who says or does it.
+        text: The words without what the game shows around them; of a pose what stands behind the
+            name, as ``waves.``
+        kind: ``say``, ``whisper`` (private to the listeners) or ``pose``.
+        to: Whom it is said to, where only that one is to answer.
+    """
+    if kind not in ("say", "whisper", "pose"):
+        raise ValueError(f"`kind` is `{kind}`: it must be say, whisper or pose")
+    told = {*listeners}
+    for listener in filter(is_assistant, told - {speaker}):
+        if is_ignored(speaker):
+            continue
+        room, channel, audience = listener.location, kind, room_audience(listener, speaker)
+        is_here = room is not None and speaker.location is room
+        people = set(filter(is_person, told)) | {speaker}
         everybody = set(filter(is_person, room.contents if room is not None else ()))
-        if len(receivers) > 1 and everybody <= {*receivers, speaker}:
-            return None
-    return {speaker, *(receivers or ())} - {listener}
+        if kind == "whisper" or not is_here or not everybody <= people:
+            audience = private(stable_id(person) for person in people - {listener})
+            if kind != "pose":
+                channel = "whisper" if is_here else "page"
+        words = plain(text)[:LINE_CHARS]
+        if kind == "pose":
+            words = f"{name_of(speaker, listener)} {words}"
+        event = event_of(listener, speaker, channel, words, audience)
+        if to is not None:
+            event = replace(event, metadata={**event.metadata, TO: stable_id(to)})
+        listener.listen(event)
 
 
 def event_of(

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 
-from evennia_ai.errors import ModelError
+from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pages import Store
@@ -301,6 +301,16 @@ class Assistant:
         if language == AUTO:
             language = language_of(slots.get("text", "")) or self.runtime.language
         return line_in(language, kind, **slots)
+
+    def act_out(self, text: str) -> None:
+        """Pose of its own accord; where the game refuses that, staff see it."""
+        try:
+            pending = self.game.emote(text)
+        except ToolError as error:
+            self.trouble(f"could not pose: {error}")
+            return
+        if pending is not None:
+            pending.addErrback(lambda failure: self.trouble(failure.getErrorMessage()))
 
     def show_to(self, group: Group, emote: str | None) -> None:
         """Show an emote to those who may know what a group asked, if there is one."""

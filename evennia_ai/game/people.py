@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from evennia_ai.game.seeing import find, is_assistant, is_person, names_of, seen, stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import telling_words
+from evennia_ai.turns.heard import TO
 from evennia_ai.turns.turn_taking import DIRECT, Line, Person, Talk, answerers
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def is_to_answer(listener: "DefaultCharacter", event: Message, at: float) -> boo
     if event.channel == "pose" and event.speaker is not None:  # what stands behind the name
         name = event.speaker.key
         words = words[len(name) :] if words.lower().startswith(name.lower()) else words
-    receivers = (own,) if event.channel in DIRECT else ()
+    to = event.metadata.get(TO)
+    receivers = (to,) if to else (own,) if event.channel in DIRECT else ()
     line = Line(event.speaker_id, words.strip(), event.channel or "say", at, receivers)
     before = known.line
     is_same = (

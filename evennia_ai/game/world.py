@@ -6,7 +6,7 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from datetime import datetime
 from difflib import SequenceMatcher
 from functools import partial
@@ -33,12 +33,20 @@ from evennia.utils.create import create_message
 from evennia.utils.gametime import gametime
 from twisted.internet.defer import Deferred
 
+from evennia_ai import conf
 from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.lore import verdicts
 from evennia_ai.game.people import RoomMemory, manners_of
 from evennia_ai.game.rights import as_player
+from evennia_ai.game.running import (
+    Pending,
+    in_order,
+    pending_only,
+    run_command,
+    told_meanwhile,
+)
 from evennia_ai.game.seeing import (
     described,
     face_of,
@@ -114,7 +122,7 @@ class GameHandler:
     def _name(self, obj: DefaultObject) -> str:
         return name_of(obj, self.character)
 
-    def say(self, text: str, to: str | None = None) -> None:
+    def say(self, text: str, to: str | None = None) -> Pending:
         """Speak aloud, in pieces of MUD length; `to` somebody here (stable id) where it says so.
 
         Only Evennia's own way of saying things can name a listener.
@@ -125,11 +133,11 @@ class GameHandler:
         if person is not None and type(self.character).at_say is DefaultObject.at_say:
             line = '{object} says to {listener}, "{speech}"'
             options = {"msg_location": line, "mapping": {"listener": person}}
-        self._voice(self._pieces(text), **options)
+        return self._voice(self._pieces(text), **options)
 
     def _voice(
         self, pieces: list[str], people: Sequence[DefaultObject] | None = None, **options: Any
-    ) -> None:
+    ) -> Pending:
         """Say by the game's own command, or the body's hooks; whisper to some people by those."""
         body = self.character
         if people:
@@ -144,31 +152,64 @@ class GameHandler:
             else:
                 raise ToolError("the game lets you say nothing here")
 
-        for piece in pieces:
-            self._utter(piece, partial(speak, piece), () if people else ("say",))
+        way = "" if people else "say"
+        return in_order(partial(self._utter, piece, partial(speak, piece), way) for piece in pieces)
 
-    def emote(self, text: str) -> None:
+    def emote(self, text: str) -> Pending:
         """Pose by the game's own command, else: the name, then the text."""
-        for piece in self._pieces(text)[:1]:
-            self._utter(piece, partial(self._pose, piece), ("emote", "pose"))
+        pieces = self._pieces(text)[:1]
+        return in_order(partial(self._utter, p, partial(self._pose, p), "pose") for p in pieces)
 
-    def _utter(self, text: str, act: Callable[[], object], commands: tuple[str, ...]) -> None:
-        """Say or pose something by the game's own command, else by hooks.
+    def _utter(self, text: str, act: Callable[[], object], way: str) -> Pending:
+        """Say or pose something by the command that ``EVENNIA_AI_SPEAK_BY`` names, else by hooks.
 
         Evennia's own hooks say what they are given. Where the game has others, or a command, what
         the body is told is a refusal, unless others got the words; where nobody is who could get
         them, the body's own line shows whether it was said.
         """
-        body, room, own = self.character, self._room, self._own(commands, "evennia.")
-        people = {*filter(is_person, room.contents)} - {body}
+        body, room = self.character, self._room
+        name = conf.setting("SPEAK_BY").get(way)
+        command = body.cmdset.current.get(name) if name else None
+        if command is not None and command.access(body, "cmd"):
+            return self._type(command, text, act)
         hooks = type(body).at_say, type(room).msg_contents
-        is_sure = own is None and hooks == (DefaultObject.at_say, DefaultObject.msg_contents)
-        with nullcontext() if is_sure else overheard(body) as shown:
-            told = self._told(act, own, text.replace("\n", " "))
-        if shown is None:
-            return
-        if not people:
-            shown.append((told, None))
+        if hooks == (DefaultObject.at_say, DefaultObject.msg_contents):
+            self._told(act)
+            return None
+        with overheard(body) as shown:
+            told = self._told(act)
+        self._check_said(text, told, shown)
+        return None
+
+    def _type(self, command: Command, text: str, act: Callable[[], object]) -> Pending:
+        """Speak by a command of the game, to its end.
+
+        Where it raises an error before anybody else was sent anything, the hooks speak: such a
+        command is made for players alone.
+        """
+        body = self.character
+        with ExitStack() as stack:
+            shown = stack.enter_context(overheard(body))
+            told = stack.enter_context(told_meanwhile(body))
+            # The command itself: no parser, nick or stack of commands sees the words.
+            running = run_command(body, command, text.replace("\n", " "))
+            close = stack.pop_all().close
+
+        def end(is_fine: bool) -> None:
+            close()
+            is_fine &= not any(map(has_failed, told))
+            if is_fine or shown:
+                reason = _reason(told) if is_fine else f": its command `{command.key}` failed"
+                self._check_said(text, reason, shown)
+            else:
+                self._told(act)
+
+        return pending_only(running.addCallback(end))
+
+    def _check_said(self, text: str, told: str, shown: list[tuple[str, object]]) -> None:
+        """Raise a `ToolError` if a text was refused, by what the body and others were told."""
+        if not {*filter(is_person, self._room.contents)} - {self.character}:
+            shown = [*shown, (told, None)]
         said, speech = folded(plain(text)), ("say", "whisper", "pose", "emote")
 
         def share(line: str) -> float:
@@ -195,12 +236,12 @@ class GameHandler:
             shown = line.format(actor=body.get_display_name(person), pose=pose)
             person.msg(text=(shown, {"type": kind}), from_obj=body)
 
-    def whisper(self, target: str, text: str, audience: str = "public") -> None:
+    def whisper(self, target: str, text: str, audience: str = "public") -> Pending:
         """Whisper to somebody present; in a private talk only to its members."""
         person = self._person(target)
         if is_private(audience) and stable_id(person) not in members(audience):
             raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
-        self._voice(self._pieces(text), [person])
+        return self._voice(self._pieces(text), [person])
 
     def _page(self, speaker_id: str, shown: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
@@ -227,7 +268,7 @@ class GameHandler:
 
     def speak(
         self, text: str, audience: str, channel: str, asker: str | None, to: str | None = None
-    ) -> None:
+    ) -> Pending:
         """Answer a turn's audience the way it spoke; a whisper goes to all of a talk.
 
         Said aloud, words and poses come in their order; `to` is the stable id of whom the words
@@ -238,16 +279,17 @@ class GameHandler:
         is_secret = is_private(audience) and not self.only_present(audience)
         if channel == "page" and asker:
             self._page(asker, " ".join(self._pieces(text)))
-        elif is_secret or (channel == "whisper" and asker):
+            return None
+        if is_secret or (channel == "whisper" and asker):
             first = self._person(asker or next(iter(members(audience))))
             circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
-            self._voice(self._pieces(text), list(dict.fromkeys([first, *circle])))
-        else:
-            for piece in pieces(text, self.character.key):
-                if piece.is_spoken:
-                    self.say(piece.text, to)
-                else:
-                    self.emote(piece.text)
+            return self._voice(self._pieces(text), list(dict.fromkeys([first, *circle])))
+        return in_order(
+            partial(self.say, piece.text, to)
+            if piece.is_spoken
+            else partial(self.emote, piece.text)
+            for piece in pieces(text, self.character.key)
+        )
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
@@ -392,36 +434,31 @@ class GameHandler:
             heads = steps
         return None
 
-    def _own(
-        self, commands: tuple[str, ...], apart_from: str = "evennia.commands."
-    ) -> Command | None:
-        """The first of some commands that the body has, if it is the game's own."""
-        body = self.character
-        own = next(filter(None, map(body.cmdset.current.get, commands)), None)
-        is_own = own is not None and own.access(as_player(body), "cmd")
-        return own if is_own and not type(own).__module__.startswith(apart_from) else None
+    def _own(self, name: str) -> Command | None:
+        """A command that the body has, if it is the game's own."""
+        own = self.character.cmdset.current.get(name)
+        is_own = own is not None and own.access(as_player(self.character), "cmd")
+        return own if is_own and not type(own).__module__.startswith("evennia.commands.") else None
 
     def _told(
         self, act: Callable[[], object], own: Command | None = None, arguments: str = ""
     ) -> str:
         """Do something as the game does it; returns what the body alone is told, as a reason.
 
-        The game's own command is typed, with names or speech alone; without one, and where that
-        fails with an error, the hooks are called that Evennia's command calls.
+        The game's own command is typed, with names alone; without one, and where that fails with
+        an error, the hooks are called that Evennia's command calls.
         """
         body = self.character
-        body.ndb.ai_told = told = []
-        try:
-            if own is not None:
-                # The command itself: no parser, nick or stack of commands sees the words.
-                cmdhandler(body, f" {arguments}", callertype="object", cmdobj=own)
-            if own is None or any(map(has_failed, told)):  # made for players alone
-                told.clear()
-                act()
-        except ToolError as error:
-            raise ToolError(f"{error}{_reason(told)}") from error
-        finally:
-            del body.ndb.ai_told
+        with told_meanwhile(body) as told:
+            try:
+                if own is not None:
+                    # The command itself: no parser, nick or stack of commands sees the words.
+                    cmdhandler(body, f" {arguments}", callertype="object", cmdobj=own)
+                if own is None or any(map(has_failed, told)):  # made for players alone
+                    told.clear()
+                    act()
+            except ToolError as error:
+                raise ToolError(f"{error}{_reason(told)}") from error
         return _reason(told)
 
     def get(self, thing: str, asker: str | None = None) -> str:
@@ -442,7 +479,7 @@ class GameHandler:
                 burden.at_drop(body)
                 self._show_act("$You() $conj(drop) {thing}.", thing=name)
 
-        told = self._told(put_down, self._own(("drop",)), self._typed(burden))
+        told = self._told(put_down, self._own("drop"), self._typed(burden))
         if burden.location is body:
             raise ToolError(f"you cannot drop {name}{told}. {self._carried()}")
         return f"You drop {name}. {self._carried()}"
@@ -469,7 +506,7 @@ class GameHandler:
                     self._show_act(line, [person], thing=name, receiver=person)
                 person.msg(f"{body.get_display_name(person)} gives you {name}.")
 
-        own = self._own(("give",)) if is_seen else None
+        own = self._own("give") if is_seen else None
         told = self._told(hand_over, own, f"{self._typed(gift)} to {self._typed(person)}")
         if gift.location is not person:
             raise ToolError(f"you could not give {name} to {receiver}{told}. {self._carried()}")
@@ -839,7 +876,7 @@ class GameHandler:
                 self._show_act("$You() $conj(pick) up {thing}.", thing=name)
 
         typed = self._typed(thing) + (f" from {self._typed(box)}" if box else "")
-        told = self._told(pick_up, self._own(("get",)), typed)
+        told = self._told(pick_up, self._own("get"), typed)
         for taken in (thing, *body.contents):
             if taken.location is body and taken not in before:
                 return taken

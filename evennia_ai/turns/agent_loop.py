@@ -82,7 +82,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
             text, calls = yield turn.moderated(text, calls)
         calls = distinct(turn.permitted(calls), script.tools)
         if not calls:
-            turn.end(text, aside, reply)
+            yield turn.end(text, aside, reply)
             break
         aside = text or aside
         ended, concluded = yield turn.act(text, calls, reply)
@@ -93,7 +93,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         # The offline model costs nothing, and says what came of it.
         if ended or (concluded and reply.model != OFFLINE_MODEL):
             if aside and not report.spoken and turn.is_fit(aside, reply.model):
-                turn.speak(aside)
+                yield turn.speak(aside)
             break
         traits, names = script.tools.traits, {call["function"].get("name") for call in calls}
         notes = notes + 1 if names <= traits.tells_nothing_new - traits.recalls else 0
@@ -524,7 +524,8 @@ class _Turn:
         )
         self.script.history.append([message])
 
-    def end(self, text: str, aside: str, reply: ModelReply) -> None:
+    @inlineCallbacks
+    def end(self, text: str, aside: str, reply: ModelReply) -> Any:
         """Store and say the last reply, or what was said beside a call, unless it is unfit."""
         script, request = self.script, self.request
         said = text or ("" if self.report.spoken else aside)
@@ -540,7 +541,7 @@ class _Turn:
             return
         self.store(request.audience, text, (), reply)
         if said:
-            self.speak(said)
+            yield self.speak(said)
 
     def is_fit(self, text: str, model: str) -> bool:
         """Whether a reply may be said. The offline model and moderation may repeat themselves."""
@@ -554,9 +555,10 @@ class _Turn:
             return False
         return True
 
-    def speak(self, text: str) -> None:
-        """Say the reply to the turn's audience."""
+    @inlineCallbacks
+    def speak(self, text: str) -> Any:
+        """Say the reply to the turn's audience; fires when it was said."""
         try:
-            self.tools.speak(text)
+            yield self.tools.speak(text)
         except ToolError as error:
             self.script.trouble(f"could not speak: {error}")

@@ -14,6 +14,8 @@ T = TypeVar("T")
 
 # Key of an event's metadata: whether this assistant is to answer it.
 ANSWER = "answer"
+# Key of an event's metadata: the stable id of whom it was said to, where the game tells that.
+TO = "to"
 # Key of a queued event's metadata: the game's moderation has not let it pass yet.
 UNJUDGED = "unjudged"
 

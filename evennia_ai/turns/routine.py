@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass
 
-from evennia_ai.errors import ToolError
 from evennia_ai.kinds import Kind
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.initiative import Cue
@@ -111,7 +110,7 @@ def follow_routine(script: Assistant) -> str:
             return ""
         if not runtime.stop_told:
             runtime.stop_told = True
-            script.game.emote(script.own_notice("leaving"))
+            script.act_out(script.own_notice("leaving"))
     return _step(script, stop)
 
 
@@ -126,10 +125,7 @@ def _step(script: Assistant, stop: Stop) -> str:
             runtime.cue = Cue(
                 f"it is {stop.label}; by your day's plan you do this: {stop.doing}", script.now()
             )
-            try:
-                script.game.emote(stop.doing)
-            except ToolError as error:
-                script.log(f"routine: {error}", warning=True)
+            script.act_out(stop.doing)
         return "routine"
     if script.state.routine_alert != stop.label:
         script.state.routine_alert = stop.label

@@ -102,7 +102,7 @@ def answerers(
     """
     others = {person.id: person for person in people if person.id != line.speaker}
     assistants = {id: each for id, each in others.items() if each.kind == "assistant"}
-    if line.channel in DIRECT:
+    if line.channel in DIRECT or line.receivers:
         called, named = line.receivers, tuple[str, ...]()
     else:
         called, named = addressed(line.text, list(others.values()))

@@ -1,8 +1,6 @@
 """Acting by a game's own commands and hooks: what it refuses, and why, is the tool's result."""
 
-import sys
-from unittest.mock import Mock
-
+from django.test import override_settings
 from evennia import CmdSet, Command, DefaultExit, DefaultObject, create_object
 from evennia.contrib.rpg.rpsystem import ContribRPCharacter
 
@@ -10,6 +8,7 @@ from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
 from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.seeing import stable_id
 from tests.base import AssistantTest, PlayedCharacter, command
+from tests.waiting import wait_for
 
 HERE = "tests.game.test_acting"
 CONTAINERS = "evennia.contrib.game_systems.containers.containers"
@@ -280,6 +279,7 @@ class TestActing(AssistantTest):
             self.script.game.drop("lamp")
 
 
+@override_settings(EVENNIA_AI_SPEAK_BY={"say": "say", "pose": "pose"})
 class TestVoice(AssistantTest):
     """What it says and does goes the way of the game's own words and signs."""
 
@@ -368,33 +368,51 @@ class TestVoice(AssistantTest):
         self.hook(lambda: lines.append(other.say("Hello there my friends")))
         with self.assertRaisesRegex(ToolError, "You are gagged"):
             self.script.game.say("Hello there my friends")
-        self.assertEqual((lines, sys.getprofile()), ([None, None], None))
+        self.assertEqual(lines, [None, None])
 
-    def test_under_a_profiler(self):
-        """Where nobody can know who got a line, it was said; the profiler stays."""
-        self.speak_by()
-        profiler = Mock()
-        self.addCleanup(sys.setprofile, None)
-        sys.setprofile(profiler)
+    def test_nothing_is_said_twice(self):
+        """A command that fails after others were shown its line is not made good by hooks."""
+
+        @command
+        def Say(self):
+            self.caller.location.msg_contents(f"{self.caller.key} sagt: {self.args.strip()}")
+            raise AssertionError(self.caller.made_for_players_alone())
+
+        self.aria.cmdset.add(commands(Say))
+        shown = self.lines_of(self.char1)
         self.script.game.say("Hello there my friends")
-        self.assertIs(sys.getprofile(), profiler)
+        self.assertEqual(shown, ["Aria sagt: Hello there my friends"])
 
-    def test_no_profiler_on_evennias_own_ways(self):
-        """It looks on, and slows everything, only where the game itself speaks."""
-        game, profilers = self.script.game, []
-        ways = (
-            (game.say, False),
-            (game.emote, False),
-            (lambda text: game.whisper("Char", text), False),
-            (self.body_of("Elf").say, False),
-            (self.body_of("Herald").say, True),
-            (lambda text: self.speak_by() or game.say(text), True),
-        )
-        for number, (way, is_watched) in enumerate(ways):
-            with self.subTest(number):
-                self.hook(lambda: profilers.append(sys.getprofile()))
-                way("Hello")
-                self.assertEqual(profilers.pop() is not None, is_watched)
+    def test_without_the_setting(self):
+        """A command that the setting does not name is not used."""
+        self.speak_by()
+        shown = self.lines_of(self.char1)
+        with override_settings(EVENNIA_AI_SPEAK_BY={}):
+            self.script.game.say("Hello")
+        self.assertEqual(shown, ['Aria says, "Hello"'])
+
+    def test_a_command_that_waits(self):
+        """What follows is said when it has ended; a refusal then fails."""
+
+        @command
+        def Say(self):
+            words = self.args.strip()
+            yield 0.01
+            if self.caller.location.tags.has("silent"):
+                self.caller.msg("No sound leaves your lips.")
+                return
+            self.caller.location.msg_contents(f"{self.caller.key} sagt: {words}")
+
+        self.aria.cmdset.add(commands(Say))
+        game, shown = self.script.game, self.lines_of(self.char1)
+        spoken = game.speak("Hello. *waves* Bye.", "public", "say", None)
+        self.assertEqual(shown, [])
+        wait_for(spoken)
+        expected = ["Aria sagt: Hello.", "Aria waves", "Aria sagt: Bye."]
+        self.assertEqual(shown, expected)
+        self.room1.tags.add("silent")
+        with self.assertRaisesRegex(ToolError, "No sound leaves your lips"):
+            wait_for(game.say("Hello"))
 
     def test_words_choose_no_command(self):
         """Neither another command's longer name, nor a nick, nor a number of many takes them."""
@@ -406,6 +424,7 @@ class TestVoice(AssistantTest):
             self.script.game.say(line)
         self.assertEqual(shown, [f"Aria sagt: „{line}“" for line in lines])
 
+    @override_settings(EVENNIA_AI_SPEAK_BY={})
     def test_own_hooks(self):
         """Hooks of the game's characters change or refuse what is said."""
         game, shown = self.body_of("Mute"), self.lines_of(self.char1)
@@ -427,6 +446,7 @@ class TestVoice(AssistantTest):
         self.script.game.say("Hello")
         self.assertEqual(shown, ['Aria says, "Hello"', "A hollow sound comes back."])
 
+    @override_settings(EVENNIA_AI_SPEAK_BY={})
     def test_languages(self):
         """Each hears what they understand of its language."""
         game = self.body_of("Elf")

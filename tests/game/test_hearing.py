@@ -3,15 +3,14 @@
 from functools import partial
 from unittest.mock import patch
 
-from django.db import connection
 from django.test import override_settings
-from django.test.utils import CaptureQueriesContext
-from evennia import DefaultCharacter, ObjectDB, create_object
+from evennia import DefaultCharacter, create_object
 from evennia.contrib.grid.extended_room import ExtendedRoom
 from evennia.utils.create import create_channel
 from evennia.utils.utils import inherits_from
 from twisted.internet.task import Clock
 
+import evennia_ai
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from tests.base import AssistantTest, command
@@ -282,18 +281,81 @@ class TestOwnCommands(HearingTest):
     """A game whose every communication command is its own."""
 
     def test_said(self):
-        """A say is heard as one, whatever it looks like and however it is sent."""
-        for kind in (Say, Unmarked, Listed, SayToKinds):
-            with self.subTest(kind.__name__):
-                self.typed(kind, "Aria, hello there")
-                self.assertEqual(self.heard(), [("say", "Aria, hello there", PUBLIC)])
-                self.assertEqual(self.script.runtime.queue[0].speaker.key, "Char")
+        """A say to the room is heard as one, whatever it looks like."""
+        self.typed(Say, "Aria, hello there")
+        self.assertEqual(self.heard(), [("say", "Aria, hello there", PUBLIC)])
+        self.assertEqual(self.script.runtime.queue[0].speaker.key, "Char")
+
+    def test_said_to_each(self):
+        """What is sent to each is private, unless the game's setting names the command."""
+        for kind in (Unmarked, Listed, SayToKinds):
+            for names, expected in (
+                ([], ("whisper", self.circle(self.char1))),
+                ([kind.__name__.upper()], ("say", PUBLIC)),
+            ):
+                with (
+                    self.subTest(kind.__name__, names=names),
+                    override_settings(EVENNIA_AI_PUBLIC_COMMANDS=names),
+                ):
+                    self.typed(kind, "Aria, hello there")
+                    channel, audience = expected
+                    self.assertEqual(self.heard(), [(channel, "Aria, hello there", audience)])
+                    self.assertEqual(self.script.runtime.queue[0].speaker.key, "Char")
 
     def test_said_where_nobody_else_is(self):
-        """Alone with the assistant what was said aloud is public, too."""
+        """Who else stands there decides nothing."""
         self.cora.location = self.room2
         self.char2.location = self.room2
         self.test_said()
+        self.test_said_to_each()
+
+    def test_told_alone(self):
+        """What a command sends the body alone, and nobody typed, is a notice of theirs."""
+
+        @command
+        def Offer(self):
+            self.caller.search("Aria").msg(f"{self.caller.key} offers you a ring.")
+
+        with override_settings(EVENNIA_AI_PUBLIC_COMMANDS=[]):
+            self.typed(Offer, "ring to Aria")
+        self.assertEqual(
+            self.heard(), [("notice", "Char offers you a ring.", self.circle(self.char1))]
+        )
+
+    @override_settings(EVENNIA_AI_PUBLIC_COMMANDS=["whisper"])
+    def test_a_whisper_is_never_public(self):
+        """Evennia's type of a whisper outweighs the setting."""
+        self.char1.execute_cmd("whisper Aria = the key")
+        self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+
+    def test_said_by_a_type(self):
+        """A line of Evennia's type is for those it is sent to: the room, or a table."""
+
+        @command
+        def SayAt(self):
+            table, _, words = self.args.partition("=")
+            for obj in self.caller.location.contents:
+                if table == "room" or obj.tags.has(table):
+                    obj.msg((f'{self.caller.key} says, "{words}"', {"type": "say"}))
+
+        for person in (self.aria, self.cora):
+            person.tags.add("oak")
+        self.typed(SayAt, "oak=the key")
+        self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1, self.cora))])
+        self.typed(SayAt, "room=good evening")
+        self.assertEqual(self.heard(), [("say", "good evening", PUBLIC)])
+
+    def test_order(self):
+        """What is said after a line to a table is heard after it."""
+
+        @command
+        def Both(self):
+            for obj in self.caller.location.contents:
+                obj.msg(("Char says, 'one'", {"type": "say"}))
+            self.caller.location.msg_contents(("Char says, 'two'", {"type": "say"}))
+
+        self.typed(Both, "")
+        self.assertEqual([words for _, words, _ in self.heard()], ["one", "two"])
 
     def test_whispered(self):
         """What was sent to one is private to them, whatever it is tagged and however it is sent."""
@@ -304,7 +366,7 @@ class TestOwnCommands(HearingTest):
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
 
     def test_whispered_where_nobody_else_is(self):
-        """Alone with the assistant, too, unless nothing else is there to be left out."""
+        """Alone with the assistant, too."""
         self.cora.location = self.char2.location = self.room2
         self.test_whispered()
 
@@ -319,10 +381,14 @@ class TestOwnCommands(HearingTest):
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
 
     def test_whispered_by_leaving_most_out(self):
-        """What all but few are left out of is private to these."""
+        """What somebody besides the speaker is left out of is private to the others."""
         dora = create_object(PLAYED, key="Dora", location=self.room1)
         others = [self.char1, self.char2, self.cora]
-        for left_out, audience in ((others, self.circle(self.char1, dora)), (others[:2], PUBLIC)):
+        for left_out, audience in (
+            (others, self.circle(self.char1, dora)),
+            (others[:2], self.circle(self.char1, self.cora, dora)),
+            (others[:1], PUBLIC),
+        ):
             self.script.runtime.queue.clear()
             self.room1.msg_contents('Char says, "hush"', exclude=left_out, from_obj=self.char1)
             self.assertEqual([event[2] for event in self.heard()], [audience])
@@ -335,8 +401,7 @@ class TestOwnCommands(HearingTest):
                 self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
 
     def test_between_others(self):
-        """What two others do aloud is public, though only the assistant looks on."""
-        self.char2.location = self.room2
+        """What two others do is theirs who are shown it; Evennia's say is everybody's."""
         cora = self.cora
 
         @command
@@ -347,8 +412,11 @@ class TestOwnCommands(HearingTest):
 
         self.typed(Hit, "have at you")
         self.char1.at_say("hello", msg_self=True, receivers=[self.cora])
-        expected = [("say", words, PUBLIC) for words in ("have at you", "hello")]
-        self.assertEqual(self.heard(), expected)
+        self.char1.at_say("Aria, hello", receivers=[self.aria])
+        others = self.circle(self.char1, self.char2)
+        expected = [("say", "have at you", others), ("say", "hello", PUBLIC)]
+        self.assertEqual(self.heard()[:2], expected)
+        self.assertEqual({audience for *_, audience in self.heard()[2:]}, {PUBLIC})
 
     def test_said_to_somebody(self):
         """Directed at it aloud it is public, whoever is left out or shown other words."""
@@ -457,21 +525,6 @@ class TestOwnCommands(HearingTest):
         self.typed(Order, "Aria, give me the ring")
         self.assertEqual([channel for channel, *_ in self.heard()], ["pose"])
 
-    def test_a_query_that_nobody_ran(self):
-        """A query that a command keeps for later is left alone."""
-
-        @command
-        def Later(self):
-            self.people = ObjectDB.objects.all()
-            for obj in self.caller.location.contents:
-                obj.msg(f'{self.caller.key} says, "{self.args}"', from_obj=self.caller)
-
-        with CaptureQueriesContext(connection) as queries:
-            self.typed(Later, "hello")
-        everything = str(ObjectDB.objects.all().query)
-        self.assertNotIn(everything, [query["sql"] for query in queries])
-        self.assertEqual(self.heard(), [("say", "hello", PUBLIC)])
-
     def test_who_enters_the_game(self):
         """What Evennia tells the room then is no act and no line of theirs."""
         self.char1.at_post_puppet()
@@ -560,7 +613,6 @@ class TestThings(HearingTest):
                 lambda: self.room1.msg_contents('Old Tom says, "Fish!"', from_obj=self.crate),
                 'Old Tom says, "Fish!"',
             ),
-            (lambda: self.room1.for_contents(lambda obj: obj.msg("It thunders.")), "It thunders."),
         ):
             with self.subTest(line):
                 self.script.runtime.queue.clear()
@@ -572,6 +624,11 @@ class TestThings(HearingTest):
                 self.assertEqual(self.tick(), "heard")
                 act()
                 self.assertEqual(self.heard(), [])
+
+    def test_sent_to_each_by_nobody(self):
+        """What nobody sends to the body itself is no line of anybody's."""
+        self.room1.for_contents(lambda obj: obj.msg("It thunders."))
+        self.assertEqual(self.heard(), [])
 
     def test_of_a_room_that_tells(self):
         """The messages of an ExtendedRoom come as notices."""
@@ -614,4 +671,38 @@ class TestThings(HearingTest):
         for person in (self.char1, self.char2, self.cora):
             person.location = self.room2
         self.room1.msg_contents("Rain begins to fall.")
+        self.assertEqual(self.heard(), [])
+
+
+class TestHeard(HearingTest):
+    """What a game tells by `evennia_ai.heard`."""
+
+    def test_kinds(self):
+        """It is heard as if typed: by the room, by some, as a whisper, as a pose."""
+        room, two = self.room1.contents, [self.aria, self.cora]
+        for listeners, kind, text, expected in (
+            (room, "say", "Good evening", ("say", "Good evening", PUBLIC)),
+            (two, "say", "psst", ("whisper", "psst", self.circle(self.char1, self.cora))),
+            (room, "pose", "waves.", ("pose", "Char waves.", PUBLIC)),
+            ([self.aria], "whisper", "psst", ("whisper", "psst", self.circle(self.char1))),
+            ([self.cora], "say", "Hello", None),
+        ):
+            with self.subTest(kind=kind, text=text):
+                self.script.runtime.queue.clear()
+                evennia_ai.heard(listeners, self.char1, text, kind=kind)
+                self.assertEqual(self.heard(), [expected] if expected else [])
+        with self.assertRaisesRegex(ValueError, "`kind` is `shout`"):
+            evennia_ai.heard(room, self.char1, "Hello", kind="shout")
+
+    def test_to(self):
+        """Only that one answers to whom it is said."""
+        for to, is_answered in ((self.aria, True), (self.cora, False)):
+            self.script.runtime.queue.clear()
+            evennia_ai.heard(self.room1.contents, self.char1, "What now?", to=to)
+            self.assertIs(self.script.runtime.queue[0].metadata["answer"], is_answered)
+
+    def test_ignored(self):
+        """Who wants no assistant to listen is not heard."""
+        self.char1.tags.add("ignored", category="evennia_ai")
+        evennia_ai.heard(self.room1.contents, self.char1, "Hello")
         self.assertEqual(self.heard(), [])

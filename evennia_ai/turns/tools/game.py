@@ -2,12 +2,19 @@
 
 from typing import Any
 
+from twisted.internet.defer import Deferred
+
 from evennia_ai.language.script import folded
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Name, Text
 
 # In brackets, as a small model says results aloud.
 _DONE = "(It was noticed. Call noop unless there is more to do.)"
+
+
+def _done(pending: Deferred[Any] | None) -> Any:
+    """What a call that speaks gives, once it has spoken."""
+    return _DONE if pending is None else pending.addCallback(lambda _: _DONE)
 
 
 class Say(Tool):
@@ -17,11 +24,10 @@ class Say(Tool):
     concludes = speaks = tells_nothing_new = True
     parameters = {"text": Text("What to say, without your name or quotes.")}
 
-    def run(self, ctx: ToolContext, text: str) -> str:
+    def run(self, ctx: ToolContext, text: str) -> Any:
         """Say it to the turn's audience, as plain text is said."""
         ctx.check_speech(text)
-        ctx.speak(text)
-        return _DONE
+        return _done(ctx.speak(text))
 
 
 class Emote(Tool):
@@ -31,15 +37,16 @@ class Emote(Tool):
     concludes = speaks = tells_nothing_new = True
     parameters = {"text": Text("What you do, in the third person, without your name.", limit=500)}
 
-    def run(self, ctx: ToolContext, text: str) -> str:
+    def run(self, ctx: ToolContext, text: str) -> Any:
         """Pose, in a private turn for those alone whom it is for."""
         ctx.check_speech(text)
+        pending = None
         if ctx.is_secret:
             ctx.game.show(text, ctx.audience, ctx.channel, ctx.asker)
         else:
-            ctx.game.emote(text)
+            pending = ctx.game.emote(text)
         ctx.note_speech(text)
-        return _DONE
+        return _done(pending)
 
 
 class Whisper(Tool):
@@ -53,12 +60,12 @@ class Whisper(Tool):
         "text": Text("What to whisper."),
     }
 
-    def run(self, ctx: ToolContext, target: str, text: str) -> str:
+    def run(self, ctx: ToolContext, target: str, text: str) -> Any:
         """Whisper, in a private turn only to those it is for."""
         ctx.check_speech(text)
-        ctx.game.whisper(target, text, ctx.audience)
+        pending = ctx.game.whisper(target, text, ctx.audience)
         ctx.note_speech(text)
-        return _DONE
+        return _done(pending)
 
 
 class Look(Tool):
