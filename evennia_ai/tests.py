@@ -1,43 +1,113 @@
 """Whether assistants work in this game: ``evennia test --settings settings.py evennia_ai``.
 
-The tests type the game's own commands, as its own characters in its own rooms. A game may subclass
-`TestThisGame` to try a room of another kind. Each test is a row of docs/games.md.
+The tests type the game's own commands, as its own characters in its own rooms, beside the body
+that `ai/create` makes. They print what was heard as what, who spoke as others saw it, and the line
+to add where something is missing. A game may subclass `TestThisGame` to try a room of another kind.
+Each test is a column of the table in docs/games.md.
 """
 
+import inspect
+import json
 import tempfile
+import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from unittest.mock import Mock, patch
 
 import evennia
 from django.conf import settings
 from django.test import override_settings
 from evennia import create_object
+from evennia.accounts.accounts import DefaultAccount
+from evennia.objects.objects import DefaultCharacter, DefaultExit, DefaultObject, DefaultRoom
+from evennia.scripts.scripts import DefaultScript
+from evennia.server.serversession import ServerSession
 from evennia.utils.ansi import strip_ansi
 from evennia.utils.test_resources import EvenniaTest
 from evennia.utils.utils import class_from_module
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.task import deferLater
 
-from evennia_ai import services
-from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
-from evennia_ai.game.seeing import name_of, stable_id
-from evennia_ai.history.audience import PUBLIC, members
+from evennia_ai import conf, services
+from evennia_ai.game.seeing import name_of, plain, stable_id
+from evennia_ai.history.audience import PUBLIC, is_private, members
 from evennia_ai.mind.mind import IndexFile
 from evennia_ai.rag_memory.search import RecallJobs
 from evennia_ai.testing import InlineWorker, MemorySemanticStore, ScriptedModel
 
+LOOP = 'or getattr(obj, "is_assistant_body", False)'
+# How long a command may take that waits.
+_MOST_S = 10.0
+# How long a command of the game's that waits is waited for.
+_WAIT_S = 2.0
+# What the game lacks: conditions in its code, and entries of two settings.
+_CODE: list[str] = []
+_PUBLIC_COMMANDS: list[str] = []
+_SPEAK_BY: dict[str, str] = {}
+_FAILED: list[str] = []
 
-class Assistant(AssistantMixin, class_from_module(settings.BASE_CHARACTER_TYPECLASS)):  # type: ignore
-    """An assistant in a body of this game."""
+
+def lines_to_add() -> list[str]:
+    """What the owner of this game adds."""
+    lines = list(dict.fromkeys(_CODE))
+    if _PUBLIC_COMMANDS:
+        names = sorted({*conf.setting("PUBLIC_COMMANDS"), *_PUBLIC_COMMANDS})
+        lines.append(f"EVENNIA_AI_PUBLIC_COMMANDS = {json.dumps(names)}")
+    if _SPEAK_BY:
+        ways = dict(sorted({**conf.setting("SPEAK_BY"), **_SPEAK_BY}.items()))
+        lines.append(f"EVENNIA_AI_SPEAK_BY = {json.dumps(ways)}")
+    return lines
+
+
+def class_of(setting: str, default: type) -> type:
+    """A typeclass of the game, or Evennia's own where the game has none."""
+    try:
+        found: type = class_from_module(getattr(settings, setting))
+    except (ImportError, AttributeError):
+        found = default
+    return found
 
 
 class TestThisGame(EvenniaTest):
     """What an assistant hears, sees and does in this game."""
 
-    body_class: type = Assistant
+    body_class = "evennia_ai.body.Assistant"
+    account_typeclass = class_of("BASE_ACCOUNT_TYPECLASS", DefaultAccount)
+    object_typeclass = class_of("BASE_OBJECT_TYPECLASS", DefaultObject)
+    character_typeclass = class_of("BASE_CHARACTER_TYPECLASS", DefaultCharacter)
+    exit_typeclass = class_of("BASE_EXIT_TYPECLASS", DefaultExit)
+    room_typeclass = class_of("BASE_ROOM_TYPECLASS", DefaultRoom)
+    script_typeclass = DefaultScript
+    rows: ClassVar[list[str]] = []
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        """Begin a report."""
+        super().setUpClass()
+        cls.rows = []
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        """Print the report, and note for the doctor when this was run."""
+        super().tearDownClass()
+        print("\n".join(["", f"{cls.__name__}:", *sorted(cls.rows)]))
+        print("\n".join(f"To add: {line}" for line in lines_to_add()))
+        note = {"at": time.time(), "failed": _FAILED, "add": lines_to_add()}
+        conf.data_dir().mkdir(parents=True, exist_ok=True)
+        conf.suite_note().write_text(json.dumps(note), encoding="utf-8")
+
+    def run(self, result: Any = None) -> Any:
+        """Run a test; what fails is noted."""
+        before = len(result.failures) + len(result.errors)
+        done = super().run(result)
+        if len(result.failures) + len(result.errors) > before:
+            _FAILED.append(self._testMethodName)
+        return done
 
     def setUp(self) -> None:
-        """Two characters and an assistant stand in a room; one of them types."""
+        """Two players' characters and an assistant stand in a room; one of them types."""
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         changed = override_settings(
@@ -57,6 +127,11 @@ class TestThisGame(EvenniaTest):
         super().setUp()
         self.account.is_superuser = False
         self.account.save()
+        self.char2.locks.add(f"puppet:pid({self.account2.id})")
+        self.connect(self.account2, 2)
+        for account, person in ((self.account, self.char1), (self.account2, self.char2)):
+            if person not in account.get_all_puppets():
+                account.puppet_object(account.sessions.all()[0], person)
         self.room = self.make_room()
         self.body = create_object(self.body_class, key="Testaria", location=self.room)
         if hasattr(self.body, "sdesc"):
@@ -68,63 +143,140 @@ class TestThisGame(EvenniaTest):
             person.permissions.add("Player")
         self.script.runtime.queue.clear()
 
+    def connect(self, account: Any, number: int) -> None:
+        """Log an account in, by a session of that number."""
+        session = ServerSession()
+        session.init_session("telnet", ("localhost", "testmode"), evennia.SESSION_HANDLER)
+        session.sessid = number
+        evennia.SESSION_HANDLER.portal_connect(session.get_sync_data())
+        session = evennia.SESSION_HANDLER.session_from_sessid(number)
+        evennia.SESSION_HANDLER.login(session, account, testmode=True)
+
     def tearDown(self) -> None:
         """Leave nothing of the assistant behind."""
         self.script.stop()
         self.body.delete()
         for call in reactor.getDelayedCalls():  # type: ignore[attr-defined]
             call.cancel()
+        evennia.SESSION_HANDLER.pop(2, None)  # else the account ends it by way of the Portal
         super().tearDown()
 
     def make_room(self) -> Any:
         """The room that everything happens in."""
         return self.room1
 
-    def typed(self, line: str) -> str:
-        """Type a line as the first character; returns what its player is shown."""
-        with patch.object(evennia.SESSION_HANDLER, "data_out", Mock()) as shown:
+    def row(self, done: str, outcome: str) -> None:
+        """Add a row to the report."""
+        self.rows.append(f"  {done:44} {outcome}")
+
+    def shown(self, act: Any) -> dict[Any, list[str]]:
+        """Do something to its end; returns what each player is shown meanwhile, by character."""
+        lines: dict[Any, list[str]] = {self.char1: [], self.char2: []}
+        with patch.object(evennia.SESSION_HANDLER, "data_out", Mock()) as sent:
+            pending, begun = act(), time.monotonic()
+            while getattr(pending, "called", True) is False:
+                self.assertLess(time.monotonic() - begun, _MOST_S, "it takes too long")
+                reactor.runUntilCurrent()  # type: ignore[attr-defined]
+                time.sleep(0.01)
+            if pending is not None:
+                pending.addErrback(self.raise_error)
+        for call in sent.call_args_list:
+            text = call.kwargs.get("text")
+            text = text[0] if isinstance(text, tuple | list) and text else text
+            person = call.args[0].puppet if call.args else None
+            if text and person in lines:
+                lines[person].append(strip_ansi(str(text)))
+        return lines
+
+    @staticmethod
+    def raise_error(failure: Any) -> None:
+        """Raise what a Deferred failed with."""
+        failure.raiseException()
+
+    def type(self, line: str) -> dict[Any, list[str]]:
+        """Type a line as the first character; returns what each player is shown."""
+        command = self.command(line.split()[0])
+        waits = inspect.isgeneratorfunction(getattr(command, "func", None))
+
+        def act() -> Deferred[Any] | None:
             self.char1.execute_cmd(line, session=self.session)
-        texts = [call.kwargs.get("text") for call in shown.call_args_list]
-        texts = [text[0] if isinstance(text, tuple) else text for text in texts]
-        return strip_ansi(" ".join(map(str, texts)))
+            return deferLater(reactor, _WAIT_S, lambda: None) if waits else None
+
+        return self.shown(act)
 
     @property
     def name(self) -> str:
         """What the first character calls the assistant."""
         return name_of(self.body, self.char1)
 
-    def heard(self, line: str) -> Any:
-        """The one event that a typed line is heard as, from whom typed it."""
+    def heard(self, line: str, aloud: str = "") -> Any:
+        """The one event that a typed line is heard as, from whom typed it.
+
+        `aloud` is the channel of a line that everybody in the room is to hear.
+        """
         self.script.runtime.queue.clear()
-        shown = self.typed(line)
+        shown, verb = self.type(line)[self.char1], line.split()[0]
         queue = list(self.script.runtime.queue)
-        self.assertEqual(len(queue), 1, f"`{line}` was heard as {queue}; shown: {shown}")
-        self.assertEqual(queue[0].speaker.id, stable_id(self.char1))
-        self.assertEqual(queue[0].speaker.key, name_of(self.char1, self.body))
-        return queue[0]
+        kinds = [f"{e.channel} for {self.who_knows(e)}" for e in queue]
+        self.row(line, f"heard as {', '.join(kinds) or 'nothing'}")
+        if not queue and (queue := self.heard_by_players(line)):
+            _CODE.append(f"{LOOP} (behind `obj.has_account`, in `{verb}`)")
+            kinds = []
+        if aloud and any(is_private(event.audience) for event in queue):
+            _PUBLIC_COMMANDS.append(self.command(verb).key)
+        elif aloud and (not queue or queue[0].channel != aloud):
+            _CODE.append(f'evennia_ai.heard(listeners, caller, words, "{aloud}") (in `{verb}`)')
+        self.assertEqual(len(kinds), 1, f"`{line}` was heard as {queue}; shown: {shown}")
+        event = queue[0]
+        if aloud:
+            self.assertEqual((event.channel, event.audience), (aloud, PUBLIC))
+        self.assertEqual(event.speaker.id, stable_id(self.char1))
+        self.assertEqual(event.speaker.key, name_of(self.char1, self.body))
+        return event
+
+    def who_knows(self, event: Any) -> str:
+        """Whom an event may be told, in words."""
+        if not is_private(event.audience):
+            return "everybody" if event.audience == PUBLIC else "staff"
+        here = {stable_id(person): person.key for person in (self.char1, self.char2)}
+        return ", ".join(sorted(here.get(id, id) for id in members(event.audience)))
+
+    def heard_by_players(self, line: str) -> list[Any]:
+        """How a typed line is heard as soon as the game takes the body for a player's."""
+        with patch.object(type(self.body), "has_account", True):
+            self.type(line)
+            return list(self.script.runtime.queue)
+
+    def command(self, name: str) -> Any:
+        """A command of the first character."""
+        return self.char1.cmdset.current.get(name)
+
+    @property
+    def pose(self) -> str:
+        """The command that shows what somebody does: in `rpsystem`, `pose` is something else."""
+        return "pose" if self.command("pose") and not self.command("sdesc") else "emote"
 
     def test_hears_say(self) -> None:
         """What is said aloud is heard without its frame, by everybody, and answered by name."""
-        event = self.heard(f"say {self.name}, good evening")
+        event = self.heard(f"say {self.name}, good evening", "say")
         self.assertEqual(event.content.lower(), f"{self.name}, good evening".lower())
-        self.assertEqual((event.channel, event.audience), ("say", PUBLIC))
         self.assertTrue(event.metadata["answer"])
 
     def test_whisper_is_private(self) -> None:
-        """What is whispered stays between the two."""
+        """What is whispered stays between the two, and the answer as well."""
         event = self.heard(f"whisper {self.name} = the key is red")
         self.assertEqual((event.channel, event.content), ("whisper", "the key is red"))
         self.assertEqual(members(event.audience), {stable_id(self.char1)})
+        self.script.runtime.last_turn_at = 0.0
+        seen = self.shown(self.script.at_tick)
+        self.assertIn("Well met.", " ".join(seen[self.char1]))
+        self.assertNotIn("Well met.", " ".join(seen[self.char2]))
+        self.row("a whisper, and its answer", "private")
 
     def test_hears_pose(self) -> None:
         """A pose is heard with the name that the assistant knows."""
-        known = self.char1.cmdset.current
-        pose = "pose" if known.get("pose") and not known.get("sdesc") else "emote"
-        event = self.heard(f"{pose} waves merrily.")
-        self.assertEqual((event.channel, event.audience), ("pose", PUBLIC))
-        self.assertEqual(
-            event.content.lower(), f"{event.speaker.key} waves merrily.".lower(), event.content
-        )
+        event = self.heard(f"{self.pose} waves merrily.", "pose")
+        self.assertIn(f"{event.speaker.key} waves merrily.".lower(), event.content.lower())
 
     def test_page_is_heard_once(self) -> None:
         """A page is heard and shown once, from another room, too."""
@@ -135,7 +287,7 @@ class TestThisGame(EvenniaTest):
 
     def test_sees(self) -> None:
         """People, things, ways and the description are those that it sees."""
-        thing = create_object(settings.BASE_OBJECT_TYPECLASS, key="lamp", location=self.room)
+        thing = create_object(self.object_typeclass, key="lamp", location=self.room)
         game = self.script.game
         names = {each["id"]: each["key"] for each in game.present()}
         self.assertEqual(names[stable_id(self.char2)], name_of(self.char2, self.body))
@@ -147,7 +299,7 @@ class TestThisGame(EvenniaTest):
 
     def test_hides(self) -> None:
         """What is hidden from it is not there."""
-        thing = create_object(settings.BASE_OBJECT_TYPECLASS, key="hoard", location=self.room)
+        thing = create_object(self.object_typeclass, key="hoard", location=self.room)
         for hidden in (thing, self.char2):
             hidden.locks.add("view:false()")
         game = self.script.game
@@ -156,25 +308,63 @@ class TestThisGame(EvenniaTest):
         self.assertNotIn("hoard", game.look())
 
     def test_acts(self) -> None:
-        """It answers aloud, whispers, poses, picks up and gives."""
-        thing = create_object(settings.BASE_OBJECT_TYPECLASS, key="lamp", location=self.room)
-        self.typed(f"say {self.name}, good evening")
+        """It answers aloud, picks up and gives."""
+        thing = create_object(self.object_typeclass, key="lamp", location=self.room)
+        self.type(f"say {self.name}, good evening")
         self.script.runtime.last_turn_at = 0.0
-        with patch.object(evennia.SESSION_HANDLER, "data_out", Mock()) as shown:
-            self.assertTrue(self.script.at_tick().called)
-            self.script.game.emote("smiles.")
-            self.script.game.whisper(stable_id(self.char1), "Psst.")
-        seen = strip_ansi(str(shown.call_args_list))
-        for words in ("Well met.", "smiles.", "Psst."):
-            self.assertIn(words, seen)
-        self.assertNotIn("/Me", seen)
+        seen = self.shown(self.script.at_tick)
+        self.assertIn("Well met.", " ".join(seen[self.char1]))
         self.script.game.get("lamp")
         self.assertEqual(thing.location, self.body)
         self.script.game.give("lamp", stable_id(self.char1))
         self.assertEqual(thing.location, self.char1)
 
+    def spoken(self, way: str, words: str) -> dict[Any, list[str]]:
+        """What each player is shown of what the assistant says or does: lines with the words."""
+        act = self.script.game.say if way == "say" else self.script.game.emote
+        shown = self.shown(lambda: act(words))
+        return {
+            person: [line for line in lines if words in line] for person, lines in shown.items()
+        }
 
-class TestPlainBody(TestThisGame):
-    """The same in the body that `ai/create` makes unless another class is named."""
+    def test_speaks_as_itself(self) -> None:
+        """Others see who speaks, by the name that they know."""
+        for way, words in (("say", "Well met."), ("pose", "smiles.")):
+            for person, lines in self.spoken(way, words).items():
+                self.row(f"it {way}s {words!r}, seen by {person.key}", f"{lines}")
+                name = name_of(self.body, person)
+                self.assertTrue(lines, f"{person.key} was shown nothing of what it {way}s")
+                for line in lines:
+                    self.assertIn(name.lower(), line.lower())
+                    self.assertNotIn("/me", line.lower())
+            self.compare(way, words)
 
-    body_class = AssistantCharacter
+    def compare(self, way: str, words: str) -> None:
+        """Note the line to add where players of this game speak in another form."""
+        command = self.command("say" if way == "say" else self.pose)
+        theirs = self.type(f"{command.key} {words}")
+        forms = {
+            self.form(lines, name_of(speaker, self.char2), words)
+            for speaker, lines in (
+                (self.char1, theirs[self.char2]),
+                (self.body, self.spoken(way, words)[self.char2]),
+            )
+        }
+        if len(forms) > 1 and way not in conf.setting("SPEAK_BY"):
+            _SPEAK_BY[way] = command.key
+
+    @staticmethod
+    def form(lines: Iterable[str], name: str, words: str) -> str:
+        """How a line is shown, whoever speaks."""
+        line = plain(next((line for line in lines if words in line), ""))
+        return line.lower().replace(name.lower(), "NAME")
+
+    def test_speaks_once(self) -> None:
+        """What it says, does or whispers is shown once to each, and a whisper to one alone."""
+        for way, words in (("say", "Well met."), ("pose", "smiles.")):
+            for person, lines in self.spoken(way, words).items():
+                self.row(f"it {way}s {words!r}, shown to {person.key}", f"times: {len(lines)}")
+                self.assertEqual(len(lines), 1, lines)
+        shown = self.shown(lambda: self.script.game.whisper(stable_id(self.char1), "Psst."))
+        for person, times in ((self.char1, 1), (self.char2, 0)):
+            self.assertEqual(sum("Psst." in line for line in shown[person]), times)

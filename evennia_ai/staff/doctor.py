@@ -5,6 +5,7 @@ function that takes whether it runs in the game, and returns a `Check` or a Defe
 blocks the reactor. Its name in the report is the function's, without ``check_``.
 """
 
+import json
 import re
 import shutil
 import time
@@ -206,6 +207,22 @@ def check_moderation(in_game: bool) -> Any:
     return _fine(f"`{conf.setting('MODERATE')}` {verdict} a greeting")
 
 
+def check_suite(in_game: bool) -> Check:
+    """When the package's own tests were run in this game, and what they found."""
+    try:
+        note = json.loads(conf.suite_note().read_text(encoding="utf-8"))
+        day = time.strftime("%Y-%m-%d", time.gmtime(note["at"]))
+        failed, lines = note["failed"], note["add"]
+    except (OSError, ValueError, TypeError, KeyError):
+        detail = "whether this game's commands are heard was never tried"
+        return _remark(detail, f"Run `{_SUITE}`.")
+    if failed:
+        add = f"Add: {'; '.join(lines)}. " if lines else ""
+        names = ", ".join(sorted(set(failed)))
+        return _fault(f"on {day} failed: {names}", f"{add}Then run `{_SUITE}`.")
+    return _fine(f"this game's commands were tried on {day}")
+
+
 @inlineCallbacks
 def check_assistants(in_game: bool) -> Any:
     """What stands in each assistant's Attributes can be used; what cannot is put aside."""
@@ -353,6 +370,7 @@ _DAMAGED = (
     "Stop the game, keep a copy of the damaged file, and put a backup in its place; see "
     "docs/trouble.md."
 )
+_SUITE = "evennia test --settings settings.py evennia_ai"
 _INSTALL = "Run `evennia-ai install`: it shows the lines to add."
 _REMEDIES = {
     "auth": f"Set `{checks.API_KEY}` to a valid key.",

@@ -1,7 +1,8 @@
-"""Eight games that were not written for the package: ``make test-games`` prints a table.
+"""Ten games that were not written for the package: ``make test-games`` prints a table.
 
 Each is made from Evennia's template and contribs, wired in by `evennia-ai install`, and runs the
 suite that ships in the package (`evennia_ai/tests.py`) with its own commands, rooms and characters.
+Where a game needs lines of its owner's, the suite must name each of them before they are added.
 Then the package is taken out again. ``python -m tests.games rpsystem`` tries one.
 """
 
@@ -27,6 +28,8 @@ ROWS = {
     "test_sees": "sees",
     "test_hides": "hides",
     "test_acts": "acts",
+    "test_speaks_as_itself": "who",
+    "test_speaks_once": "once",
 }
 # What an owner has in `world/tests.py`.
 OWN_TESTS = """
@@ -115,6 +118,82 @@ class CmdPage(Command):
         name, _, words = self.args.partition("=")
         if target := self.caller.search(name.strip(), global_search=True):
             target.msg(f"{self.caller.key} pages: {words.strip()}", from_obj=self.caller)
+'''
+# As MUSHes do: talk goes to whoever is played.
+LOOPING_COMMANDS = '''
+from evennia import Command
+
+
+def emit(caller, line):
+    for obj in caller.location.contents:
+        if obj.has_account:
+            obj.msg(line)
+
+
+class CmdSay(Command):
+    """talk"""
+
+    key = "say"
+
+    def func(self):
+        emit(self.caller, f'{self.caller.key} says, "{self.args.strip()}"')
+
+
+class CmdPose(Command):
+    """act"""
+
+    key = "pose"
+
+    def func(self):
+        emit(self.caller, f"{self.caller.key} {self.args.strip()}")
+
+
+class CmdEmit(Command):
+    """show the room a line"""
+
+    key = "@emit"
+    aliases = ["emit"]
+
+    def func(self):
+        emit(self.caller, self.args.strip())
+'''
+# To each of the others alone, with neither a type nor a sender.
+BARE_COMMANDS = '''
+from evennia import Command
+
+
+class CmdSay(Command):
+    """talk"""
+
+    key = "say"
+
+    def func(self):
+        for obj in self.caller.location.contents:
+            if obj is not self.caller:
+                obj.msg(f"{self.caller.key}: {self.args.strip()}")
+        self.caller.msg(f"You: {self.args.strip()}")
+
+
+class CmdPose(Command):
+    """act, a moment later"""
+
+    key = "pose"
+
+    def func(self):
+        yield 0.1
+        for obj in self.caller.location.contents:
+            obj.msg(f"* {self.caller.key} {self.args.strip()}")
+
+
+class CmdWhisper(Command):
+    """talk in private"""
+
+    key = "whisper"
+
+    def func(self):
+        name, _, words = self.args.partition("=")
+        if target := self.caller.search(name.strip()):
+            target.msg(f"{self.caller.key} whispers to you: {words.strip()}")
 '''
 RP, EVADVENTURE = "evennia.contrib.rpg.rpsystem", "evennia.contrib.tutorials.evadventure"
 INGAME = "evennia.contrib.base_systems.ingame_python"
@@ -211,6 +290,44 @@ GAMES = {
             head="from commands import own\n",
         ),
     },
+    "looping": {
+        "commands/own.py": LOOPING_COMMANDS,
+        **commands(
+            "for command in (own.CmdSay, own.CmdPose, own.CmdEmit):",
+            "    self.add(command)",
+            head="from commands import own\n",
+        ),
+    },
+    "bare": {
+        "commands/own.py": BARE_COMMANDS,
+        **commands(
+            "for command in (own.CmdSay, own.CmdPose, own.CmdWhisper):",
+            "    self.add(command)",
+            head="from commands import own\n",
+        ),
+    },
+}
+CONDITION = 'or getattr(obj, "is_assistant_body", False)'
+# What the owner of a game adds: settings; and in a file what stands where something else stood.
+ADDED = {
+    "own_commands": (
+        'EVENNIA_AI_PUBLIC_COMMANDS = ["say"]\nEVENNIA_AI_SPEAK_BY = {"say": "say"}\n',
+        {},
+    ),
+    "looping": (
+        'EVENNIA_AI_PUBLIC_COMMANDS = ["pose", "say"]\n',
+        {"commands/own.py": ("if obj.has_account:", f"if obj.has_account {CONDITION}:")},
+    ),
+    "bare": (
+        'EVENNIA_AI_PUBLIC_COMMANDS = ["pose", "say"]\n'
+        'EVENNIA_AI_SPEAK_BY = {"pose": "pose", "say": "say"}\n',
+        {},
+    ),
+}
+# What the suite must print before it is added.
+NAMED = {
+    name: [*(f"To add: {line}" for line in settings.splitlines()), *([CONDITION] if files else [])]
+    for name, (settings, files) in ADDED.items()
 }
 # What a game needs besides Evennia.
 NEEDS = {"xyzgrid": "scipy"}
@@ -275,19 +392,37 @@ def tried(name):
         install(folder, apply=True, say=lambda line: None)
         # ingame_python's own characters are mute without its script, which only `world` makes.
         labels = ("world",) if name == "ingame_python" else ("world", "evennia_ai")
+        unnamed = add_lines(name, folder, labels)
         passed, printed = tested(folder, *labels)
         row = {}
         for test, title in ROWS.items():
             results = re.findall(rf"^{test} [^\n]*(?:\n[^\n]*)??\.\.\. (\w+)$", printed, re.M)
             row[title] = bool(results) and set(results) == {"ok"}
         row["tests"] = passed and before[0]
+        row["named"] = not unnamed
         uninstall(folder, apply=True, say=lambda line: None)
+        for path in ADDED.get(name, ("", {}))[1]:
+            (folder / path).write_text(GAMES[name][path])
         (folder / "server/conf/secret_settings.py").write_text(QUICK)
         clean, after = tested(folder, "world")
         left = [path.name for path in folder.rglob("*.py") if path.read_bytes() != pristine[path]]
         row["removed"] = clean and not left
     failed = [part for ok, part in ((passed, printed), (clean, after)) if not ok]
-    return row, "\n".join([*failed, *(f"left over: {path}" for path in left)])
+    failed += [f"left over: {path}" for path in left]
+    return row, "\n".join([*failed, *(f"not named: {line}" for line in unnamed)])
+
+
+def add_lines(name, folder, labels):
+    """Add what the owner of a game adds; the lines that the suite did not name before."""
+    if name not in ADDED:
+        return []
+    _, printed = tested(folder, *labels)
+    settings, files = ADDED[name]
+    (folder / "server/conf/secret_settings.py").write_text(QUICK + settings)
+    for path, (old, new) in files.items():
+        file = folder / path
+        file.write_text(file.read_text().replace(old, new))
+    return [line for line in NAMED[name] if line not in printed]
 
 
 def main(names):
@@ -295,7 +430,7 @@ def main(names):
     names = names or list(GAMES)
     with ThreadPoolExecutor(max_workers=2) as pool:
         rows = dict(zip(names, pool.map(tried, names), strict=True))
-    titles = [*ROWS.values(), "tests", "removed"]
+    titles = [*ROWS.values(), "named", "tests", "removed"]
     print(f"{'':16}", *(f"{title:8}" for title in titles))
     for name, (row, printed) in rows.items():
         cells = (("yes" if row[title] else "NO") if row else "-" for title in titles)

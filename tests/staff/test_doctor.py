@@ -1,6 +1,7 @@
 """The doctor: each check on a healthy and on a broken installation."""
 
 import tempfile
+from pathlib import Path
 
 from django.db import DatabaseError, OperationalError, connection
 from django.test import TestCase, override_settings
@@ -115,6 +116,27 @@ class TestChecks(DoctorCase):
                 cursor.execute(off)
         self.assert_bad(found)
         self.assertRegex(found.detail, "read-?only")
+
+    def test_when_the_suite_was_run(self):
+        """Never is worth a note, as is a note that cannot be read; what failed is named."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "suite.json"
+            for text, ok, words in (
+                (None, None, "never tried"),
+                ("{", None, "never tried"),
+                ('{"at": 0, "failed": [], "add": []}', True, "1970-01-01"),
+                (
+                    '{"at": 0, "failed": ["test_hears_say"], "add": ["EVENNIA_AI_X = 1"]}',
+                    False,
+                    "test_hears_say -> Add: EVENNIA_AI_X = 1. Then run `evennia test",
+                ),
+            ):
+                with self.subTest(text):
+                    if text:
+                        path.write_text(text)
+                    found = self.outcome(doctor.check_suite, DATA_DIR=folder)
+                    self.assertIs(found.ok, ok)
+                    self.assertIn(words, found.line())
 
     def test_assistants_are_counted(self):
         """None are worth a note; a game's own class counts. Nothing of the trial write stays.
