@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from evennia import Command, ObjectDB
@@ -61,27 +62,34 @@ class Origin:
 def origin_of_line(listener: DefaultObject) -> Origin:
     """The origin of the line that a listener's `at_msg_receive` was called with."""
     frame, origin = sys._getframe(1), Origin()
+    is_own = True  # whether a frame belongs to this line, and not to one that led to it
     for _ in range(_DEPTH):
         if frame is None or frame.f_globals.get("__name__", "").startswith("twisted."):
             break
-        name, local = frame.f_code.co_name, frame.f_locals
-        if name == "msg_contents" and local.get("self") is listener.location:
-            left_out = tuple(make_iter(local.get("exclude") or ()))
-            origin = replace(origin, is_for_room=True, excluded=left_out)
-        elif frame.f_code is DefaultObject.at_say.__code__:
-            if local["kwargs"].get("whisper"):
-                receivers = tuple(make_iter(local["receivers"] or ()))
-                origin = replace(origin, receivers=receivers)
-            else:  # it leaves out those whom it tells in other words
-                origin = replace(origin, is_for_room=True, excluded=())
-        elif (name, frame.f_globals.get("__name__")) == _EMOTES:
-            origin = replace(origin, receivers=tuple(local["receivers"]))
-        elif name in _COMING:
-            origin = replace(origin, is_coming=True)
-        elif isinstance(command := local.get("self"), Command):
-            return _typed(origin, command)
+        sender = frame.f_locals.get("self")
+        if isinstance(sender, Command):
+            return _typed(origin, sender)
+        is_own &= frame.f_code is not DefaultObject.msg.__code__ or sender is listener
+        if is_own:
+            origin = _sent_by(frame, listener, origin)
         frame = frame.f_back
     return origin
+
+
+def _sent_by(frame: FrameType, listener: DefaultObject, origin: Origin) -> Origin:
+    """An origin with what one of Evennia's own functions shows of a line, by its parameters."""
+    name, local = frame.f_code.co_name, frame.f_locals
+    if name == "msg_contents" and local.get("self") is listener.location:
+        left_out = tuple(make_iter(local.get("exclude") or ()))
+        return replace(origin, is_for_room=True, excluded=left_out)
+    if frame.f_code is DefaultObject.at_say.__code__:
+        if local["kwargs"].get("whisper"):
+            return replace(origin, receivers=tuple(make_iter(local["receivers"] or ())))
+        # It leaves out those whom it tells in other words.
+        return replace(origin, is_for_room=True, excluded=())
+    if (name, frame.f_globals.get("__name__")) == _EMOTES:
+        return replace(origin, receivers=tuple(local["receivers"]))
+    return replace(origin, is_coming=True) if name in _COMING else origin
 
 
 def _typed(origin: Origin, command: Command) -> Origin:

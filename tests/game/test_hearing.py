@@ -650,6 +650,23 @@ class TestThings(HearingTest):
         self.crate.at_say("the key", whisper=True, receivers=[self.aria])
         self.assertEqual([audience for *_, audience in self.heard()], [STAFF])
 
+    def test_secrets_within_what_is_said(self):
+        """What a thing tells one alone, as somebody speaks, is not for the room."""
+        aria, crate = self.aria, self.crate
+
+        def react(text=None, from_obj=None, **kwargs):
+            if from_obj is self.char1:
+                aria.msg("the key", from_obj=self.cora)
+                crate.at_say("the door", whisper=True, receivers=[aria])
+            return True
+
+        crate.at_msg_receive = react
+        self.addCleanup(crate.__dict__.pop, "at_msg_receive")
+        self.say("Good evening")
+        audiences = {words: audience for _, words, audience in self.heard()}
+        self.assertEqual(audiences.pop("Good evening"), PUBLIC)
+        self.assertEqual(set(audiences.values()), {self.circle(self.cora), STAFF})
+
     def test_of_who_is_ignored_and_unseen(self):
         """By way of a thing nobody is heard who wants not to be; what is unseen has no name."""
         self.crate.locks.add("view:false()")
