@@ -1,7 +1,6 @@
 """The assistant's body: a character that hears what happens around it."""
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from evennia import DefaultCharacter, ScriptDB
 from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
-from twisted.internet import reactor
 
 from evennia_ai import conf
 from evennia_ai.game.evennia_internals import AttributeStore, is_life
@@ -17,7 +15,6 @@ from evennia_ai.game.hearing import (
     channel_event,
     heard_event,
     is_ignored,
-    is_settled_later,
     paged_event,
     room_audience,
     subscribe,
@@ -157,37 +154,22 @@ class AssistantMixin:
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
     ) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
-        self._survived_hearing(partial(self._take_in, text, from_obj))
+        try:
+            self._take_in(text, from_obj)
+        except Exception as error:  # noqa: BLE001 - the others in the room hear the line too
+            script = self.assistant
+            if script is not None:
+                script.log_error("hearing a line", error)
         return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
 
     def _take_in(self, text: object, from_obj: "Speaking | None") -> None:
-        """Hear a line at once, or when all its listeners were sent it."""
+        """Hear a line; what a game says to whoever acts is noted, too."""
         origin = origin_of_line(self)  # type: ignore[arg-type]
         told = self.ndb.ai_told  # type: ignore[attr-defined]
         if told is not None and not origin.is_for_room:
             told += filter(None, line_and_type(text)[:1])
-        script = self.assistant
-        if script is None:
-            return
-
-        def hear() -> None:
+        if self.assistant is not None:
             self.listen(heard_event(self, text, from_obj, origin))  # type: ignore[arg-type]
-
-        unsettled = script.runtime.unsettled
-        if unsettled or is_settled_later(text, origin):  # what comes after it waits, too
-            unsettled.append(partial(self._survived_hearing, hear))
-            reactor.callLater(0, script.runtime.settle)  # type: ignore[attr-defined]
-        else:
-            hear()
-
-    def _survived_hearing(self, hear: Callable[[], None]) -> None:
-        """Hear something; an error is logged, as the others in the room hear the line too."""
-        try:
-            hear()
-        except Exception as error:  # noqa: BLE001
-            script = self.assistant
-            if script is not None:
-                script.log_error("hearing a line", error)
 
     def listen(self, event: Message | None) -> None:
         """Take in an event, if it is one, and decide whether it is answered."""

@@ -132,8 +132,8 @@ SETTINGS: dict[str, Setting] = {
     ),
     "PUBLIC_COMMANDS": Setting(
         NAMES,
-        "Names of the game's commands that speak aloud by sending to each listener, without a type "
-        "of Evennia's: what they send is [public](games.md).",
+        "Names of the game's commands that speak aloud by sending to each listener: "
+        "what they send is [public](games.md).",
         value=(),
     ),
     "SPEAK_BY": Setting(

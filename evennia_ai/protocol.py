@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:  # for annotations only
+    from twisted.internet.defer import Deferred
+
     from evennia_ai.game.evennia_internals import SpendRows as SpendRows
     from evennia_ai.game.parts import Assistant as Assistant
     from evennia_ai.game.world import GameHandler as GameHandler
     from evennia_ai.mind.mind import Mind as Mind
     from evennia_ai.rag_memory.journal import JournalHandler
     from evennia_ai.rag_memory.profiles import EntityHandler
+
+    # What the game tells the body alone while it speaks, at once or at the end of its command.
+    Told = tuple[str, ...] | Deferred[tuple[str, ...]]
 else:
-    Assistant = GameHandler = Mind = SpendRows = Any
+    Assistant = GameHandler = Mind = SpendRows = Told = Any
 
 
 @dataclass(frozen=True, slots=True)

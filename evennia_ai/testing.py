@@ -30,7 +30,7 @@ from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.mind.mind import Mind
-from evennia_ai.protocol import Named
+from evennia_ai.protocol import Named, Told
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -371,21 +371,24 @@ class FakeGame:
 
     def speak(
         self, text: str, audience: str, channel: str, asker: str | None, to: str | None = None
-    ) -> None:
+    ) -> Told:
         self.said.append((audience, text))
+        return ()
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         self.shown.append((audience, text))
 
-    def say(self, text: str) -> None:
+    def say(self, text: str) -> Told:
         self.said.append((PUBLIC, text))
+        return ()
 
     emote = say
 
-    def whisper(self, target: str, text: str, audience: str = PUBLIC) -> None:
+    def whisper(self, target: str, text: str, audience: str = PUBLIC) -> Told:
         if self.identify(target) is None:
             raise ToolError(f"there is no `{target}` here")
         self.said.append((audience, text))
+        return ()
 
     def step_towards(self, place: str) -> str:
         step, self.steps = (self.steps or ("there",))[0], self.steps[1:]

@@ -178,7 +178,7 @@ class TestThisGame(EvenniaTest):
                 self.assertLess(time.monotonic() - begun, _MOST_S, "it takes too long")
                 reactor.runUntilCurrent()  # type: ignore[attr-defined]
                 time.sleep(0.01)
-            if pending is not None:
+            if isinstance(pending, Deferred):
                 pending.addErrback(self.raise_error)
         for call in sent.call_args_list:
             text = call.kwargs.get("text")

@@ -3,8 +3,8 @@
 This is the only place that knows how a game speaks: which lines are speech, who speaks and under
 which name, and who may know of it. A line's kind is Evennia's message type where it has one. Any
 other line is speech if its speaker typed these words, else a pose. A line that reaches a body
-through the room's `msg_contents` is for the room without those left out. Any other line of a type
-is for those it was sent to, and one without a type for its sender and the body alone.
+through the room's `msg_contents` is for the room without those left out. Any other line is for its
+sender and the body alone, unless Evennia's own functions tell whom else it goes to.
 """
 
 import re
@@ -30,7 +30,7 @@ from evennia_ai.game.seeing import (
     speaker_of,
     stable_id,
 )
-from evennia_ai.game.sending import Origin, line_and_type, receivers_of
+from evennia_ai.game.sending import Origin, line_and_type
 from evennia_ai.game.spoken import spoken
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
@@ -53,16 +53,6 @@ _NOT_HEARD = (SIGN, "look")
 LINE_CHARS = 20_000
 # Weather that was seen among as many newest messages is not stored again.
 LATELY = 30
-
-
-def is_settled_later(text: object, origin: Origin) -> bool:
-    """Whether only what else is sent in the same moment shows for whom a line is.
-
-    So it is where a game sends a line of a type to each listener by itself.
-    """
-    kind = line_and_type(text)[1]
-    is_known = origin.is_for_room or origin.receivers is not None or is_public_command(origin)
-    return isinstance(kind, str) and kind not in (*MOVE_TYPES, *_NOT_HEARD) and not is_known
 
 
 def is_public_command(origin: Origin) -> bool:
@@ -121,7 +111,7 @@ def _person_event(
         typed = origin.typed if origin.caller is speaker else ()
         words = spoken(line, names, typed, is_speech)
     is_speech |= bool(words) and not _is_named(room, line, words)
-    circle = _circle(listener, speaker, words or _without_name(line, names[0], ""), kind, origin)
+    circle = _circle(listener, speaker, kind, origin)
     audience = room_audience(listener, speaker)
     if circle is not None:
         audience = private(map(stable_id, circle))
@@ -142,7 +132,6 @@ def _person_event(
 def _circle(
     listener: "DefaultObject",
     speaker: "DefaultObject | None",
-    words: str,
     kind: str | None,
     origin: Origin,
 ) -> "set[DefaultObject] | None":
@@ -155,9 +144,9 @@ def _circle(
         told, is_for_all = people - left_out, not left_out
     elif is_public_command(origin):
         is_for_all = True
-    elif kind is not None:
-        told |= receivers_of(words, kind) if origin.receivers is None else {*origin.receivers}
-        is_for_all = len(told) > 1 and people <= {*told, speaker}
+    elif origin.receivers is not None:
+        told |= {*origin.receivers}
+        is_for_all = people <= told
     if is_for_all and kind != "whisper":
         return None
     sender = speaker if speaker is not None and is_person(speaker) else origin.caller
@@ -211,7 +200,7 @@ def _thing_event(
     room, script = listener.location, listener.assistant
     if room is None or script is None or not any(obj.has_account for obj in room.contents):
         return None
-    circle = _circle(listener, thing, line, kind, origin)
+    circle = _circle(listener, thing, kind, origin)
     line = _as_known(line, listener)
     if (circle == set() and thing is None) or is_told(script, line, LATELY):
         return None

@@ -305,12 +305,12 @@ class Assistant:
     def act_out(self, text: str) -> None:
         """Pose of its own accord; where the game refuses that, staff see it."""
         try:
-            pending = self.game.emote(text)
+            told = self.game.emote(text)
         except ToolError as error:
             self.trouble(f"could not pose: {error}")
             return
-        if pending is not None:
-            pending.addErrback(lambda failure: self.trouble(failure.getErrorMessage()))
+        if isinstance(told, Deferred):
+            told.addErrback(lambda failure: self.trouble(failure.getErrorMessage()))
 
     def show_to(self, group: Group, emote: str | None) -> None:
         """Show an emote to those who may know what a group asked, if there is one."""

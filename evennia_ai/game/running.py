@@ -1,7 +1,6 @@
 """Running the game's own commands as an assistant's body, to their end."""
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, Any
@@ -10,36 +9,27 @@ from evennia import Command
 from evennia.commands.cmdhandler import cmdhandler
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
-from twisted.python.failure import Failure
+
+from evennia_ai.game.evennia_internals import has_failed
+from evennia_ai.protocol import Told
 
 if TYPE_CHECKING:
     from evennia import DefaultCharacter
 
-# What goes on, or None if it has ended already.
-Pending = Deferred[Any] | None
 # A command that waits longer, as for an answer that nobody types, counts as ended.
 MOST_S = 30.0
 
 
-def in_order(acts: Iterable[Callable[[], Pending]]) -> Pending:
+def in_order(acts: Iterable[Callable[[], Told]], told: tuple[str, ...] = ()) -> Told:
     """Do one act after the other, each when the one before has ended."""
     rest = iter(acts)
-    for act in rest:
-        pending = act()
-        if pending is not None:
-            return pending.addCallback(lambda _: in_order(rest))
-    return None
-
-
-def pending_only(deferred: Deferred[Any]) -> Pending:
-    """A Deferred that has not fired; None for one that has, whose error is raised."""
-    if not deferred.called:
-        return deferred
-    outcome: list[object] = []
-    deferred.addBoth(outcome.append)
-    if isinstance(outcome[0], Failure):
-        outcome[0].raiseException()
-    return None
+    act = next(rest, None)
+    if act is None:
+        return told
+    lines = act()
+    if isinstance(lines, Deferred):
+        return lines.addCallback(lambda ended: in_order(rest, (*told, *ended)))
+    return in_order(rest, (*told, *lines))
 
 
 @contextmanager
@@ -52,42 +42,52 @@ def told_meanwhile(body: "DefaultCharacter") -> Iterator[list[str]]:
         body.ndb.ai_told = before
 
 
-def run_command(body: "DefaultCharacter", command: Command, arguments: str) -> Deferred[bool]:
-    """Run a command as a body; fires when it has ended, with whether it raised no error.
+def run_command(body: "DefaultCharacter", command: Command, arguments: str) -> Told:
+    """Run a command as a body once, to its end; what the body alone is told by it.
 
     No parser, nick or stack of commands sees the arguments. A command whose `func` yields has ended
-    when that function has, or after `MOST_S`.
+    when that function has, or after `MOST_S`; what others tell the body in between is no part of
+    it. Of an error, which Evennia logs, it is told that the command has failed.
     """
-    command, done = copy(command), Deferred[bool]()
+    command, lines, ended = copy(command), list[str](), Deferred[tuple[str, ...]]()
     command.retain_instance = True  # else Evennia runs a copy
-    own, has_begun = command.func, []
+    func, waits = command.func, False
+    failed = f"The command `{command.key}` has failed."
 
-    def end(is_fine: bool) -> None:
-        if not done.called:
-            done.callback(is_fine)
+    def end() -> None:
+        if not ended.called:
+            ended.callback(tuple(failed if has_failed(line) else line for line in lines))
 
-    def run_waiting() -> Iterator[Any]:
-        has_begun.append(True)
-        is_fine = False
+    def in_steps(steps: Generator[Any, Any, Any]) -> Iterator[Any]:
+        answer = None
         try:
-            yield from own()
-            is_fine = True
+            while True:
+                with told_meanwhile(body) as told:
+                    wanted = steps.send(answer)
+                lines.extend(told)
+                answer = yield wanted
+        except StopIteration:
+            lines.extend(told)
+        except Exception:
+            lines.extend([*told, failed])
+            raise
         finally:
-            end(is_fine)
+            end()
 
-    def run() -> None:
-        has_begun.append(True)
-        is_fine = False
-        try:
-            own()
-            is_fine = True
-        finally:
-            end(is_fine)
+    def run() -> Any:
+        nonlocal waits
+        result = func()
+        if isinstance(result, Generator):
+            waits = True
+            return in_steps(result)
+        return result
 
-    command.func = run_waiting if inspect.isgeneratorfunction(own) else run
-    running = cmdhandler(body, f" {arguments}", callertype="object", cmdobj=command)
-    # Its `at_pre_cmd` may end it before it begins.
-    running.addBoth(lambda _: None if has_begun else end(True))
-    if not done.called:
-        done.addTimeout(MOST_S, reactor, lambda result, timeout: True)
-    return done
+    command.func = run
+    with told_meanwhile(body) as told:
+        running = cmdhandler(body, f" {arguments}", callertype="object", cmdobj=command)
+    # What came before the command's own steps, such as of its `at_pre_cmd`.
+    lines[:0] = told
+    running.addBoth(lambda _: None if waits else end())
+    if ended.called:
+        return tuple(ended.result)
+    return ended.addTimeout(MOST_S, reactor, lambda *_: tuple(lines))

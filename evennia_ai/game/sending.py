@@ -3,18 +3,10 @@
 `origin_of_line` is the only place of the package that looks at the call stack. It looks for the
 command that runs and for Evennia's own ways of sending to a room, by the parameters that these
 document, and at nothing else of what a game's functions hold.
-
-Whoever sends to each listener by `msg` tells the package so by a wrapper of Evennia's `msg`, which
-notes each line for a moment: so a line of Evennia's type `say` that goes to a table is the table's.
 """
 
 import sys
-import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +24,6 @@ _DEPTH = 40
 _COMING = ("at_post_puppet", "at_post_unpuppet")
 # Evennia's emotes, each listener of which is shown other names.
 _EMOTES = ("send_emote", "evennia.contrib.rpg.rpsystem.rpsystem")
-# A line reaches all its listeners within this time, one after the other.
-SAME_LINE_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -107,61 +97,3 @@ def line_and_type(text: object) -> tuple[str, object]:
     parts = list(text) if isinstance(text, tuple | list) else [text]
     options = parts[1] if len(parts) > 1 and isinstance(parts[1], dict) else {}
     return plain(parts[0] if parts else ""), options.get("type")
-
-
-@dataclass(frozen=True)
-class _Sent:
-    """A line that somebody was sent."""
-
-    listener: DefaultObject
-    text: object
-    at: float
-
-
-_sent: "deque[_Sent]" = deque()
-_overheard: "list[tuple[DefaultObject, list[tuple[str, object]]]]" = []
-
-
-def receivers_of(words: str, kind: object) -> set[DefaultObject]:
-    """Who was just sent a line of a type (as `say`) that holds some words, and else by no rule."""
-    said, receivers = words.casefold(), set()
-    for sent in _sent:
-        line, its_kind = line_and_type(sent.text)
-        if its_kind == kind and said in line.casefold():
-            receivers.add(sent.listener)
-    return receivers
-
-
-@contextmanager
-def overheard(body: DefaultObject) -> Iterator[list[tuple[str, object]]]:
-    """What others than a body are sent meanwhile: lines and Evennia's types of them.
-
-    What is overheard within this is not part of it.
-    """
-    lines: list[tuple[str, object]] = []
-    entry = (body, lines)
-    _overheard.append(entry)
-    try:
-        yield lines
-    finally:
-        _overheard[:] = [each for each in _overheard if each is not entry]
-
-
-def _noted(send: Callable[..., Any]) -> Callable[..., Any]:
-    """Evennia's `msg`, which notes what it sends."""
-
-    @wraps(send)
-    def msg(self: DefaultObject, text: object = None, *args: Any, **kwargs: Any) -> Any:
-        now = time.monotonic()
-        while _sent and _sent[0].at < now - SAME_LINE_S:
-            _sent.popleft()
-        if isinstance(text, tuple | list) and len(text) > 1:  # only these have a type
-            _sent.append(_Sent(self, text, now))
-        if _overheard and _overheard[-1][0] is not self:
-            _overheard[-1][1].append(line_and_type(text))
-        return send(self, text, *args, **kwargs)
-
-    return msg
-
-
-DefaultObject.msg = _noted(DefaultObject.msg)

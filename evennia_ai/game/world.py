@@ -6,9 +6,8 @@ Text of models never reaches Evennia's parsers: it is escaped and sent as a mapp
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import datetime
-from difflib import SequenceMatcher
 from functools import partial
 from itertools import product
 from typing import Any
@@ -41,9 +40,7 @@ from evennia_ai.game.lore import verdicts
 from evennia_ai.game.people import RoomMemory, manners_of
 from evennia_ai.game.rights import as_player
 from evennia_ai.game.running import (
-    Pending,
     in_order,
-    pending_only,
     run_command,
     told_meanwhile,
 )
@@ -60,13 +57,12 @@ from evennia_ai.game.seeing import (
     seen,
     stable_id,
 )
-from evennia_ai.game.sending import overheard
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.language.script import folded, normalized
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
-from evennia_ai.protocol import Named
+from evennia_ai.protocol import Named, Told
 from evennia_ai.rag_memory.entities import bare
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
@@ -77,8 +73,6 @@ DESCRIPTION_CHARS = 600
 _ACT_LOCKS = ("traverse", "get", "get_from", "drop", "give")
 # Exits of the longest way by a routine.
 MOST_EXITS = 10
-# The part of a text's letters that those who hear it get, if it was said.
-_SAID = 0.7
 # What the assistant calls a room that it cannot see.
 DARK = "a place too dark to see"
 # Words of a text that are looked up as names; databases limit the values in a query.
@@ -106,6 +100,24 @@ def _reason(told: Sequence[str]) -> str:
     return ": " + " ".join(told).rstrip(".") if told else ""
 
 
+@dataclass(frozen=True)
+class _Pose:
+    """A text that each in a room is shown as they understand it.
+
+    Evennia's `msg_contents` asks it for each listener's text, as it asks an object for its name.
+    """
+
+    text: str
+    speaker: DefaultCharacter
+
+    def get_display_name(self, looker: DefaultObject, **kwargs: Any) -> str:
+        """What a listener gets of it."""
+        process = getattr(looker, "process_language", None)
+        if process is None:
+            return self.text
+        return _SPEECH.sub(lambda m: process(m[2], self.speaker, m[1]), self.text)
+
+
 class GameHandler:
     """The game as one assistant meets it: text is escaped, errors are `ToolError`."""
 
@@ -122,7 +134,7 @@ class GameHandler:
     def _name(self, obj: DefaultObject) -> str:
         return name_of(obj, self.character)
 
-    def say(self, text: str, to: str | None = None) -> Pending:
+    def say(self, text: str, to: str | None = None) -> Told:
         """Speak aloud, in pieces of MUD length; `to` somebody here (stable id) where it says so.
 
         Only Evennia's own way of saying things can name a listener.
@@ -137,7 +149,7 @@ class GameHandler:
 
     def _voice(
         self, pieces: list[str], people: Sequence[DefaultObject] | None = None, **options: Any
-    ) -> Pending:
+    ) -> Told:
         """Say by the game's own command, or the body's hooks; whisper to some people by those."""
         body = self.character
         if people:
@@ -155,88 +167,37 @@ class GameHandler:
         way = "" if people else "say"
         return in_order(partial(self._utter, piece, partial(speak, piece), way) for piece in pieces)
 
-    def emote(self, text: str) -> Pending:
+    def emote(self, text: str) -> Told:
         """Pose by the game's own command, else: the name, then the text."""
         pieces = self._pieces(text)[:1]
         return in_order(partial(self._utter, p, partial(self._pose, p), "pose") for p in pieces)
 
-    def _utter(self, text: str, act: Callable[[], object], way: str) -> Pending:
+    def _utter(self, text: str, act: Callable[[], object], way: str) -> Told:
         """Say or pose something by the command that ``EVENNIA_AI_SPEAK_BY`` names, else by hooks.
 
-        Evennia's own hooks say what they are given. Where the game has others, or a command, what
-        the body is told is a refusal, unless others got the words; where nobody is who could get
-        them, the body's own line shows whether it was said.
+        Either is done once, whatever comes of it: what others have heard is never sent again.
         """
-        body, room = self.character, self._room
-        name = conf.setting("SPEAK_BY").get(way)
+        body, name = self.character, conf.setting("SPEAK_BY").get(way)
         command = body.cmdset.current.get(name) if name else None
         if command is not None and command.access(body, "cmd"):
-            return self._type(command, text, act)
-        hooks = type(body).at_say, type(room).msg_contents
-        if hooks == (DefaultObject.at_say, DefaultObject.msg_contents):
-            self._told(act)
-            return None
-        with overheard(body) as shown:
-            told = self._told(act)
-        self._check_said(text, told, shown)
-        return None
-
-    def _type(self, command: Command, text: str, act: Callable[[], object]) -> Pending:
-        """Speak by a command of the game, to its end.
-
-        Where it raises an error before anybody else was sent anything, the hooks speak: such a
-        command is made for players alone.
-        """
-        body = self.character
-        with ExitStack() as stack:
-            shown = stack.enter_context(overheard(body))
-            told = stack.enter_context(told_meanwhile(body))
-            # The command itself: no parser, nick or stack of commands sees the words.
-            running = run_command(body, command, text.replace("\n", " "))
-            close = stack.pop_all().close
-
-        def end(is_fine: bool) -> None:
-            close()
-            is_fine &= not any(map(has_failed, told))
-            if is_fine or shown:
-                reason = _reason(told) if is_fine else f": its command `{command.key}` failed"
-                self._check_said(text, reason, shown)
-            else:
-                self._told(act)
-
-        return pending_only(running.addCallback(end))
-
-    def _check_said(self, text: str, told: str, shown: list[tuple[str, object]]) -> None:
-        """Raise a `ToolError` if a text was refused, by what the body and others were told."""
-        if not {*filter(is_person, self._room.contents)} - {self.character}:
-            shown = [*shown, (told, None)]
-        said, speech = folded(plain(text)), ("say", "whisper", "pose", "emote")
-
-        def share(line: str) -> float:
-            """How much of the text's letters a line has, in their order; some may be slurred."""
-            blocks = SequenceMatcher(None, said, folded(line), False).get_matching_blocks()
-            sizes = (block.size for block in blocks if block.size >= min(2, len(said)))
-            return sum(sizes) / len(said or " ")
-
-        if told and not any(kind in speech or share(line) >= _SAID for line, kind in shown):
-            raise ToolError(f"the game did not let you{told}")
+            return run_command(body, command, text.replace("\n", " "))
+        return tuple(self._told(act))
 
     def _pose(
         self, text: str, kind: str = "pose", people: Sequence[DefaultObject] | None = None
     ) -> None:
         """Show a text behind the body's name, as each knows it, to some people or the room."""
-        body, line = self.character, "{actor} {pose}"
-        if people is None and not hasattr(body, "process_language"):
-            mapping = {"actor": body, "pose": text}
+        body, line, pose = self.character, "{actor} {pose}", _Pose(text, self.character)
+        if people is None:
+            mapping = {"actor": body, "pose": pose}
             self._room.msg_contents(text=(line, {"type": kind}), mapping=mapping, from_obj=body)
             return
-        for person in self._room.contents if people is None else people:
-            process = getattr(person, "process_language", None)
-            pose = _SPEECH.sub(lambda m, p=process: p(m[2], body, m[1]), text) if process else text
-            shown = line.format(actor=body.get_display_name(person), pose=pose)
+        for person in people:
+            name = body.get_display_name(person)
+            shown = line.format(actor=name, pose=pose.get_display_name(person))
             person.msg(text=(shown, {"type": kind}), from_obj=body)
 
-    def whisper(self, target: str, text: str, audience: str = "public") -> Pending:
+    def whisper(self, target: str, text: str, audience: str = "public") -> Told:
         """Whisper to somebody present; in a private talk only to its members."""
         person = self._person(target)
         if is_private(audience) and stable_id(person) not in members(audience):
@@ -268,7 +229,7 @@ class GameHandler:
 
     def speak(
         self, text: str, audience: str, channel: str, asker: str | None, to: str | None = None
-    ) -> Pending:
+    ) -> Told:
         """Answer a turn's audience the way it spoke; a whisper goes to all of a talk.
 
         Said aloud, words and poses come in their order; `to` is the stable id of whom the words
@@ -279,7 +240,7 @@ class GameHandler:
         is_secret = is_private(audience) and not self.only_present(audience)
         if channel == "page" and asker:
             self._page(asker, " ".join(self._pieces(text)))
-            return None
+            return ()
         if is_secret or (channel == "whisper" and asker):
             first = self._person(asker or next(iter(members(audience))))
             circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
@@ -399,7 +360,7 @@ class GameHandler:
 
         told = self._told(walk)
         if self.character.location is before:
-            raise ToolError(f"you could not go `{self._name(way)}`{told}")
+            raise ToolError(f"you could not go `{self._name(way)}`{_reason(told)}")
 
     def step_towards(self, place: str) -> str:
         """Walk through the next exit on the way to a room, by name: a word of `turns.routine`.
@@ -442,8 +403,8 @@ class GameHandler:
 
     def _told(
         self, act: Callable[[], object], own: Command | None = None, arguments: str = ""
-    ) -> str:
-        """Do something as the game does it; returns what the body alone is told, as a reason.
+    ) -> list[str]:
+        """Do something as the game does it; returns what the body alone is told.
 
         The game's own command is typed, with names alone; without one, and where that fails with
         an error, the hooks are called that Evennia's command calls.
@@ -459,7 +420,7 @@ class GameHandler:
                     act()
             except ToolError as error:
                 raise ToolError(f"{error}{_reason(told)}") from error
-        return _reason(told)
+        return told
 
     def get(self, thing: str, asker: str | None = None) -> str:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
@@ -481,7 +442,7 @@ class GameHandler:
 
         told = self._told(put_down, self._own("drop"), self._typed(burden))
         if burden.location is body:
-            raise ToolError(f"you cannot drop {name}{told}. {self._carried()}")
+            raise ToolError(f"you cannot drop {name}{_reason(told)}. {self._carried()}")
         return f"You drop {name}. {self._carried()}"
 
     def give(self, thing: str, to: str, asker: str | None = None) -> str:
@@ -509,7 +470,9 @@ class GameHandler:
         own = self._own("give") if is_seen else None
         told = self._told(hand_over, own, f"{self._typed(gift)} to {self._typed(person)}")
         if gift.location is not person:
-            raise ToolError(f"you could not give {name} to {receiver}{told}. {self._carried()}")
+            raise ToolError(
+                f"you could not give {name} to {receiver}{_reason(told)}. {self._carried()}"
+            )
         return f"You give {name} to {receiver}. {self._carried()}"
 
     def _gift(self, name: str, asker: str | None) -> DefaultObject:
@@ -880,7 +843,7 @@ class GameHandler:
         for taken in (thing, *body.contents):
             if taken.location is body and taken not in before:
                 return taken
-        raise ToolError(f"you cannot pick up {name}{told or ' now'}")
+        raise ToolError(f"you cannot pick up {name}{_reason(told) or ' now'}")
 
     def _numbered(self, thing: DefaultObject) -> str:
         return plain(thing.get_numbered_name(1, self.character, return_string=True))

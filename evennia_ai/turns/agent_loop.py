@@ -559,6 +559,9 @@ class _Turn:
     def speak(self, text: str) -> Any:
         """Say the reply to the turn's audience; fires when it was said."""
         try:
-            yield self.tools.speak(text)
+            told = yield self.tools.speak(text)
         except ToolError as error:
             self.script.trouble(f"could not speak: {error}")
+        else:
+            if told:  # a refusal, or no more than that it was said
+                self.script.log(f"as it spoke, the game answered: {' '.join(told)}")

@@ -57,9 +57,7 @@ class Runtime:
     """One assistant's live state. Times are seconds since the epoch; groups are named by keys."""
 
     lock: TurnLock = field(default_factory=TurnLock)  # of all that must not run at the same time
-    # Hear lines that wait until whatever sends them has sent them to all its listeners.
-    unsettled: list[Callable[[], None]] = field(default_factory=list)
-    _queue: list[Message] = field(default_factory=list)
+    queue: list[Message] = field(default_factory=list)  # not yet in the history, oldest first
     queue_saved: bool = True  # whether its saved copy is up to date
     dropped: int = 0  # events not taken since the last drain because it was full
     last_heard_at: float = field(default_factory=time.time)
@@ -126,22 +124,6 @@ class Runtime:
     cannot_store: bool = False  # whether the last tick could not write into the database
     logged: dict[str, float] = field(default_factory=dict)  # when each error was, monotonic clock
     _last_seen_at: float = 0.0
-
-    @property
-    def queue(self) -> list[Message]:
-        """What was heard and is not yet in the history, oldest first."""
-        self.settle()
-        return self._queue
-
-    @queue.setter
-    def queue(self, events: list[Message]) -> None:
-        self._queue = events
-
-    def settle(self) -> None:
-        """Hear the lines that wait until all their listeners were sent them, in their order."""
-        lines, self.unsettled = self.unsettled, []
-        for hear in lines:
-            hear()
 
     def hear(self, event: Message, at: float, by_player: bool = True) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""

@@ -329,7 +329,10 @@ class TestOwnCommands(HearingTest):
         self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
 
     def test_said_by_a_type(self):
-        """A line of Evennia's type is for those it is sent to: the room, or a table."""
+        """A line of Evennia's type that is sent to each is the speaker's and its own alone.
+
+        So it is whoever else is sent it, unless the setting names the command.
+        """
 
         @command
         def SayAt(self):
@@ -340,22 +343,12 @@ class TestOwnCommands(HearingTest):
 
         for person in (self.aria, self.cora):
             person.tags.add("oak")
-        self.typed(SayAt, "oak=the key")
-        self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1, self.cora))])
-        self.typed(SayAt, "room=good evening")
+        for table in ("oak", "room"):
+            self.typed(SayAt, f"{table}=the key")
+            self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+        with override_settings(EVENNIA_AI_PUBLIC_COMMANDS=["SayAt"]):
+            self.typed(SayAt, "room=good evening")
         self.assertEqual(self.heard(), [("say", "good evening", PUBLIC)])
-
-    def test_order(self):
-        """What is said after a line to a table is heard after it."""
-
-        @command
-        def Both(self):
-            for obj in self.caller.location.contents:
-                obj.msg(("Char says, 'one'", {"type": "say"}))
-            self.caller.location.msg_contents(("Char says, 'two'", {"type": "say"}))
-
-        self.typed(Both, "")
-        self.assertEqual([words for _, words, _ in self.heard()], ["one", "two"])
 
     def test_whispered(self):
         """What was sent to one is private to them, whatever it is tagged and however it is sent."""
@@ -545,7 +538,7 @@ class TestOwnCommands(HearingTest):
         self.assertIsNone(self.script.runtime.queue[0].speaker)
 
     def test_to_the_targets_of_a_command(self):
-        """Targets that a command keeps to itself are found, too."""
+        """What goes to several is private to the speaker and each assistant."""
         create_object(PLAYED, key="Dora", location=self.room1)
         people = [self.aria, self.cora]
 
@@ -556,7 +549,7 @@ class TestOwnCommands(HearingTest):
                 target.msg((f'{self.caller.key} says, "{self.args}"', {"type": "say"}))
 
         self.typed(Tell, "the key")
-        self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1, self.cora))])
+        self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
 
 
 class TestNoHook(HearingTest):

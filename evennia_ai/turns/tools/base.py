@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from twisted.internet.defer import Deferred
-
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC, is_private
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.llm_interaction.reply import clean_reply, fault
-from evennia_ai.protocol import Assistant, Character, GameHandler
+from evennia_ai.protocol import Assistant, Character, GameHandler, Told
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
 from evennia_ai.turns.initiative import HOUR_S, IDLE_S
@@ -184,17 +182,17 @@ class ToolContext:
         """Whether others are here than those whom a private turn is for."""
         return is_private(self.audience) and not self.game.only_present(self.audience)
 
-    def speak(self, text: str) -> Deferred[Any] | None:
+    def speak(self, text: str) -> Told:
         """Say a line to the turn's audience, the way it spoke; `ToolError` if that cannot be.
 
-        It says whom it is for where somebody else has spoken in between. Returns a Deferred where
-        the game's command by which it speaks takes time.
+        It says whom it is for where somebody else has spoken in between. Returns what the game
+        tells the body of it.
         """
         is_aloud = self.audience == PUBLIC and self.channel == "say"
         to = self.asker if is_aloud and self.asker and self.is_interrupted() else None
-        pending = self.game.speak(text, self.audience, self.channel, self.asker, to)
+        told = self.game.speak(text, self.audience, self.channel, self.asker, to)
         self.note_speech(text)
-        return pending
+        return told
 
     def is_interrupted(self) -> bool:
         """Whether somebody else has spoken here since the newest line that this turn answers."""

@@ -5,6 +5,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from evennia_ai.language.script import folded
+from evennia_ai.protocol import Told
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.parameters import Name, Text
 
@@ -12,9 +13,12 @@ from evennia_ai.turns.tools.parameters import Name, Text
 _DONE = "(It was noticed. Call noop unless there is more to do.)"
 
 
-def _done(pending: Deferred[Any] | None) -> Any:
-    """What a call that speaks gives, once it has spoken."""
-    return _DONE if pending is None else pending.addCallback(lambda _: _DONE)
+def _done(told: Told) -> Any:
+    """What a call that speaks gives, once it has spoken: what the game tells the body of it."""
+    if isinstance(told, Deferred):
+        return told.addCallback(_done)
+    answer = f"(The game answers: {' '.join(told)} Call noop unless there is more to do.)"
+    return answer if told else _DONE
 
 
 class Say(Tool):
@@ -40,13 +44,13 @@ class Emote(Tool):
     def run(self, ctx: ToolContext, text: str) -> Any:
         """Pose, in a private turn for those alone whom it is for."""
         ctx.check_speech(text)
-        pending = None
+        told: Told = ()
         if ctx.is_secret:
             ctx.game.show(text, ctx.audience, ctx.channel, ctx.asker)
         else:
-            pending = ctx.game.emote(text)
+            told = ctx.game.emote(text)
         ctx.note_speech(text)
-        return _done(pending)
+        return _done(told)
 
 
 class Whisper(Tool):
@@ -63,9 +67,9 @@ class Whisper(Tool):
     def run(self, ctx: ToolContext, target: str, text: str) -> Any:
         """Whisper, in a private turn only to those it is for."""
         ctx.check_speech(text)
-        pending = ctx.game.whisper(target, text, ctx.audience)
+        told = ctx.game.whisper(target, text, ctx.audience)
         ctx.note_speech(text)
-        return _done(pending)
+        return _done(told)
 
 
 class Look(Tool):
