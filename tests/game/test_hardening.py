@@ -3,6 +3,7 @@
 from evennia.comms.models import Msg
 
 from evennia_ai.game.hearing import heard_event
+from evennia_ai.game.sending import Origin
 from evennia_ai.language.words import storable
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
@@ -41,7 +42,8 @@ class TestOddText(AssistantTest):
     def test_odd_message_types(self):
         """Options of any type in a message are passed over."""
         for kind in (["say"], 5, {"a": 1}):
-            self.assertIsNone(heard_event(self.aria, ("hi", {"type": kind}), self.char1))
+            text = ("hi", {"type": kind})
+            self.assertIsNone(heard_event(self.aria, text, self.char1, Origin()))
 
 
 class TestEndlessLoops(AssistantTest):
