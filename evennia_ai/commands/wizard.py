@@ -1,6 +1,7 @@
 """New assistants: their names, their bodies, and the questions of `ai/new`."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +86,8 @@ def ask_builder(asked: Any, maker: Any) -> None:
     """Ask a builder (or a session) all questions, then make an assistant of theirs (`maker`)."""
     # None is the beginning of another: both would hear a call.
     names = (*NAMES, *(f"{name}{n}" for n in range(2, 1_000) for name in NAMES))
-    free_name = next(name for name in names if not bearer_of(name))
+    taken = {folded(key) for key, _ in _bearers()}
+    free_name = next(name for name in names if folded(name) not in taken)
     answers: dict[str, Any] = {}
     steps = (Step("name", "What is it called?", free_name), *STEPS)
 
@@ -157,17 +159,19 @@ def bearer_of(name: str) -> str:
     Neither assistants nor players and other characters may be mistaken for a new assistant.
     """
     wanted = folded(name)
+    return next((who for key, who in _bearers() if folded(key) == wanted), "")
+
+
+def _bearers() -> Iterator[tuple[str, str]]:
+    """All names that are borne, each with who bears it, in words."""
     for script in all_assistants():
-        if folded(script.obj.key) == wanted:
-            where = script.obj.location.key if script.obj.location else "nowhere"
-            return f"an assistant called {script.obj.key}, in {where},"
+        where = script.obj.location.key if script.obj.location else "nowhere"
+        yield script.obj.key, f"an assistant called {script.obj.key}, in {where},"
     accounts = AccountDB.objects.values_list("username", flat=True)
     characters = DefaultCharacter.objects.all_family().values_list("db_key", flat=True)
     for kind, keys in (("an account", accounts), ("a character", characters)):
         for key in keys.iterator():
-            if folded(key) == wanted:
-                return f"{kind} called {key}"
-    return ""
+            yield key, f"{kind} called {key}"
 
 
 def body_class(path: str) -> str:

@@ -87,8 +87,18 @@ def heard_event(
 
 def _is_unseen(listener: "DefaultCharacter", speaker: "DefaultObject") -> bool:
     """Whether somebody is in a listener's room and hidden from it."""
+    return _is_beside(listener, speaker) and not seen(listener.location, listener, [speaker])
+
+
+def _is_beside(listener: "DefaultCharacter", speaker: "DefaultObject") -> bool:
+    """Whether somebody is in the same room as a listener."""
+    return listener.location is not None and speaker.location is listener.location
+
+
+def _people_around(listener: "DefaultObject") -> "set[DefaultObject]":
+    """The people in a listener's room, themselves among them."""
     room = listener.location
-    return room is not None and speaker.location is room and not seen(room, listener, [speaker])
+    return set(filter(is_person, room.contents if room is not None else ()))
 
 
 def _person_event(
@@ -118,8 +128,7 @@ def _person_event(
     if is_speech:
         channel = "say"
         if circle is not None and (circle == {speaker} or not origin.is_for_room):
-            is_here = room is not None and speaker.location is room
-            channel = "whisper" if is_here else "page"
+            channel = "whisper" if _is_beside(listener, speaker) else "page"
         return event_of(listener, speaker, channel, words, audience, is_unseen)
     line = _as_known(line, listener)
     if not is_sent and not any(name in line for name in names):
@@ -136,9 +145,7 @@ def _circle(
     origin: Origin,
 ) -> "set[DefaultObject] | None":
     """Who besides a listener knows of a line; None if everybody in the room does."""
-    room = listener.location
-    people = set(filter(is_person, room.contents if room is not None else ()))
-    told, is_for_all = {listener}, False
+    people, told, is_for_all = _people_around(listener), {listener}, False
     if origin.is_for_room:
         left_out = {*origin.excluded} - {speaker}
         told, is_for_all = people - left_out, not left_out
@@ -255,11 +262,9 @@ def heard(
     for listener in filter(is_assistant, told - {speaker}):
         if is_ignored(speaker):
             continue
-        room, channel, audience = listener.location, kind, room_audience(listener, speaker)
-        is_here = room is not None and speaker.location is room
-        people = set(filter(is_person, told)) | {speaker}
-        everybody = set(filter(is_person, room.contents if room is not None else ()))
-        if kind == "whisper" or not is_here or not everybody <= people:
+        channel, audience = kind, room_audience(listener, speaker)
+        is_here, people = _is_beside(listener, speaker), set(filter(is_person, told)) | {speaker}
+        if kind == "whisper" or not is_here or not _people_around(listener) <= people:
             audience = private(stable_id(person) for person in people - {listener})
             if kind != "pose":
                 channel = "whisper" if is_here else "page"

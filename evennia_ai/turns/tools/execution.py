@@ -361,8 +361,8 @@ def _drop(assistant: Assistant, calls: Collection[WaitingCall]) -> None:
 
 
 def _called(assistant: Assistant, number: int) -> WaitingCall:
-    for call in (*waiting_calls(assistant), *waiting_calls(assistant, by_asker=True)):
-        if call.number == number:
+    for call in assistant.state.waiting.calls:
+        if call.number == number and not call.is_over(assistant.now()):
             return call
     raise ToolError(f"No call {number} waits for approval.")
 
