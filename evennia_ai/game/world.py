@@ -177,10 +177,9 @@ class GameHandler:
 
         Either is done once, whatever comes of it: what others have heard is never sent again.
         """
-        body, name = self.character, conf.setting("SPEAK_BY").get(way)
-        command = body.cmdset.current.get(name) if name else None
-        if command is not None and command.access(body, "cmd"):
-            return run_command(body, command, text.replace("\n", " "))
+        name = conf.setting("SPEAK_BY").get(way)
+        if name and (command := self._command(name)):
+            return run_command(self.character, command, text.replace("\n", " "))
         return tuple(self._told(act))
 
     def _pose(
@@ -395,11 +394,16 @@ class GameHandler:
             heads = steps
         return None
 
+    def _command(self, name: str) -> Command | None:
+        """A command that the body has and that a player may type."""
+        command = self.character.cmdset.current.get(name)
+        may = command is not None and command.access(as_player(self.character), "cmd")
+        return command if may else None
+
     def _own(self, name: str) -> Command | None:
-        """A command that the body has, if it is the game's own."""
-        own = self.character.cmdset.current.get(name)
-        is_own = own is not None and own.access(as_player(self.character), "cmd")
-        return own if is_own and not type(own).__module__.startswith("evennia.commands.") else None
+        """A command that the body has and that a player may type, if it is the game's own."""
+        own = self._command(name)
+        return None if type(own).__module__.startswith("evennia.commands.") else own
 
     def _told(
         self, act: Callable[[], object], own: Command | None = None, arguments: str = ""

@@ -320,6 +320,14 @@ class TestVoice(AssistantTest):
                     self.assertEqual(shown, [f"Aria {line}"])
                     shown.clear()
 
+    def test_a_command_of_staff(self):
+        """A command that no player may type is not typed, whatever rank the body has."""
+        shown = self.lines_of(self.char1)
+        self.aria.permissions.add("Builder")
+        self.speak_by(locks="cmd:perm(Builder)")
+        self.script.game.say("Hello there friend")
+        self.assertEqual(shown, ['Aria says, "Hello there friend"'])
+
     def test_the_model_is_told(self):
         """A tool's result holds what the game answers, as a refusal."""
         self.speak_by(answer="You are gagged.", gagged=True)
