@@ -17,6 +17,7 @@ from typing import Any
 
 FULL = "crowd --assistants 1000 --talking 200"
 PLAIN = "offline benchmarks/offline_sets/stranger.txt"
+OTHERS_LOST = "by_language.*.share_of_others_lost"
 # What is measured, by which command, the figure in what it prints ("*" is each of a list or table:
 # the worst one counts), and the goal.
 LINES = (
@@ -47,6 +48,8 @@ LINES = (
     ("offline: wrong", PLAIN, "texts.*.wrong_of_all", "≤", 0.02),
     ("offline: never told, admitted", PLAIN, "texts.*.never_told_admitted", "≥", 0.9),
     ("facts after ten compactions", "compaction", "facts.history_by_words", "≥", 100),
+    ("runs of a forgotten guest left", "forgetting --half 1", "by_language.*.runs_left", "≤", 0),
+    ("others' replies lost", "forgetting --half 1", OTHERS_LOST, "≤", 0.01),
     ("server start, longer by, s", "server_start", "more_with_package_s", "≤", 0.5),
 )
 

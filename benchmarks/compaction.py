@@ -3,9 +3,9 @@
     python -m benchmarks.compaction [--limits 6000 8000]
 
 ``limits``: twenty rounds of six speakers, four of whom whisper as well, are told to an assistant in
-memory, then `compact` is asked of it. The model is a script: it notes the one thing that was said
-aloud and is worth noting, of the lines that it is shown, and closes with a summary. For each limit
-of tokens: model calls, their prompt tokens, lines of talk kept of those that a window asks for,
+memory, then `compact` is asked of it. The model is a script: it summarises the lines that it is
+shown, and notes the one thing in them that was said aloud and is worth noting. For each limit of
+tokens: model calls, their prompt tokens, lines of talk kept of those that a window asks for,
 journal entries that hold the fact and for whom they are, the usage before and after, and what was
 told to staff.
 
@@ -19,6 +19,7 @@ or if verification fails.
 """
 
 import argparse
+import json
 import random
 import re
 import sys
@@ -30,14 +31,13 @@ from benchmarks.figures import show
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, is_talk, new_id, utc_iso
 from evennia_ai.llm_interaction.prompt import measure_fixed
-from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL
 from evennia_ai.sleep.compaction.report import Done
-from evennia_ai.testing import FakeAssistant, FakeGame, ScriptedModel, call
+from evennia_ai.testing import FakeAssistant, FakeGame, ScriptedModel
 from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext
 from tests.asked import offline
@@ -112,17 +112,14 @@ def scene() -> list[Message]:
     return messages
 
 
-def answer(request: Any) -> ModelReply | str:
+def answer(request: Any) -> str:
     """What the scripted model says."""
     shown = str(request.messages[-1]["content"])
-    names = [tool["function"]["name"] for tool in request.tools]
     summary = "They spoke of the harbour, the bridge, the stew, the mill and the road."
-    if "add_journal_entry" not in names:
-        return summary
-    calls: list[dict[str, Any]] = []
-    if (line := re.search(r"^(\d+)\. .*Windhover", shown, re.MULTILINE)) is not None:
-        calls += call("add_journal_entry", content=FACT, importance=6, lines=[int(line[1])])
-    return ModelReply(content=f"SUMMARY: {summary}", tool_calls=tuple(calls), model=request.model)
+    line, notes = re.search(r"^(\d+)\. .*Windhover", shown, re.MULTILINE), list[dict[str, Any]]()
+    if line is not None:
+        notes.append({"lines": [int(line[1])], "text": FACT, "about": "Cora"})
+    return json.dumps({"summary": summary, "notes": notes})
 
 
 def cost(limit: int) -> dict[str, Any]:
@@ -132,8 +129,8 @@ def cost(limit: int) -> dict[str, Any]:
     measure_fixed(aria, aria.obj)
     aria.history.append(scene())
     before, talk = aria.usage(), sum(map(is_talk, scene()))
-    job, outcomes = Compaction(aria, MANUAL), list[Any]()
-    job.extract().addCallback(lambda _: job.run()).addCallback(outcomes.append)
+    outcomes = list[Any]()
+    Compaction(aria, MANUAL, noted=True).run().addCallback(outcomes.append)
     kept = [m for m in aria.history.messages() if is_talk(m)]
     entries = [e for e in aria.journal.recent() if "Windhover" in e.content]
     facts = [e for e in entries if e.source_type == "assistant"]

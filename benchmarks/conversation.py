@@ -93,7 +93,7 @@ def play_ours(game: Game, lines: list[str]) -> list[tuple[str, float]]:
         player.send(f"say {text}")
         shown, first, ends = "", 0.0, begun + WAIT_S
         while time.monotonic() < ends:
-            shown += player.drain(0.5)
+            shown += player.drain(0.05)
             if answers_in(shown):
                 first = first or time.monotonic() - begun
                 shown += player.drain(QUIET_S)

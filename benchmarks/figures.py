@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
-from evennia_ai.llm_interaction.conversation import newest_turn, read_prompt
+from evennia_ai.history.frames import Heard
+from evennia_ai.llm_interaction.conversation import read_prompt
 
 SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
 
@@ -25,8 +27,9 @@ def model_at(url: str) -> dict[str, str]:
 
 def asked_lines(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Who said which of the lines that a prompt wants to be answered."""
-    lines = newest_turn(read_prompt(messages).turns)
-    return [(line.who, line.text) for line in lines]
+    turns = [line for _, line in read_prompt(messages).turns]
+    lines = takewhile(lambda line: isinstance(line, Heard), reversed(turns))
+    return [(line.who, line.text) for line in reversed([*lines])]
 
 
 def show(figures: Any) -> None:

@@ -6,21 +6,33 @@ read and extended as a builder would.
     python -m benchmarks.storage
 """
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+from twisted.internet import reactor
 
 from benchmarks.figures import show, spread
 from benchmarks.world import world
 from evennia_ai import services
-from evennia_ai.history.messages import Message
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.history.records import Segment, SummaryRecord
+from evennia_ai.llm_interaction.prompt import build_llm_messages
+from evennia_ai.privacy.forget import forget_people
+from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.sleep.compaction import compact_conversation_history
 from tests.waiting import wait_for
 
 TALK = "the keeper of the lantern tells of ferries, mills and debts unpaid"
 WORDS = TALK.split()
 FILLED_TOGETHER = 1000
+AT = "2027-01-15T08:00:00.000+00:00"
 
 
 def timed(work: Callable[[], Any], times: int, apart: bool = False) -> dict[str, float]:
@@ -113,6 +125,109 @@ def journal(make: Callable[[str], Any], entries: int) -> dict[str, Any]:
     return {"entries": entries, "ms": work}
 
 
+def great_store(make: Callable[[str], Any]) -> dict[str, Any]:
+    """Measure steps in a store of 1,000,000 tokens, 2,000 people, 500 circles, 20,000 tombstones.
+
+    The steps are the longest that the reactor did in one go, in milliseconds: while lines were
+    heard, while a prompt was made and answered, while the most talkative guest was forgotten, and
+    the commit of a compaction.
+    """
+    script, body = make("Great")
+    script.attributes.add("max_context_tokens", 120_000)
+    guests = [Speaker(f"Guest {n}", f"o{n}.x") for n in range(2_000)]
+    fill_archive(script.history, guests)
+    fill_life(script, body, guests)
+    settle()
+    script.mind.model.default = "They talked of ferries, mills and debts."
+    gc.collect()
+    gc.freeze()  # as a game does behind its start
+    heard, answered = list[float](), list[float]()
+    for n in range(300):
+        line = said(n, guests, private([guests[n % 500].id, guests[n % 500 + 1].id]))
+        heard.append(timed(lambda m=line: script.history.append([m]), 1)["max"])
+    for _ in range(10):
+        answered.append(timed(lambda: answer(script, body, guests), 1)["max"])
+    with steps() as compacting:
+        wait_for(compact_conversation_history(script, body, force=True), 900)
+    with steps() as forgetting:
+        work = partial(forget_people, script, body, [guests[0].id], AT)
+        wait_for(script.run_exclusive(work), 900)
+    figures = {"heard": heard, "answered": answered, "compacting": compacting}
+    return {name: spread(taken) for name, taken in {**figures, "forgotten": forgetting}.items()}
+
+
+def said(n: int, guests: list[Speaker], audience: str = PUBLIC) -> Message:
+    """A line of a guest; every twentieth is of the first."""
+    guest = guests[0] if n % 20 == 0 else guests[n % len(guests)]
+    text = f"{guest.key} says for the {n}th time that {TALK}, and that {WORDS[n % 12]} is dear."
+    return Message("user", text, speaker=guest, audience=audience, channel="say")
+
+
+def fill_archive(history: Any, guests: list[Speaker]) -> None:
+    """Archive 24,000 lines in segments of 100."""
+    for start in range(0, 24_000, 100):
+        history.append(said(n, guests) for n in range(start, start + 100))
+        history.checkpoint()
+        messages, key = history.messages(), new_id("s")
+        with history.store.transaction():
+            history.archive(Segment.sealed(key, key, messages))
+            record = SummaryRecord(
+                id=key,
+                tier="recent",
+                created_at=AT,
+                audience=PUBLIC,
+                text="They talked.",
+                source_ids=tuple(m.id for m in messages),
+                segments={key: 100},
+            )
+            history.save_summary(record)
+            history.replace([])
+
+
+def fill_life(script: Any, body: Any, guests: list[Speaker]) -> None:
+    """Tombstones, profiles, a note on each guest, and live lines of 500 circles and of all."""
+    for start in range(0, 20_000, 100):
+        script.history.add_tombstones([f"x{n}" for n in range(start, start + 100)], AT)
+    for start in range(0, len(guests), 100):
+        profiles = {}
+        for guest in guests[start : start + 100]:
+            profile = new_profile(guest.id, guest.key, 0.0)
+            for n in range(5):
+                profile = observe(profile, f"{guest.key} likes {WORDS[n]}.", float(n), "m1")
+            profiles[guest.id] = profile
+        body.entities.put(profiles)
+    for n in range(500):
+        circle = private([guests[n].id, guests[n + 1].id])
+        script.history.append(said(n, guests, circle) for n in range(2))
+    script.history.append(said(n, guests) for n in range(600))
+
+
+def answer(script: Any, body: Any, guests: list[Speaker]) -> None:
+    """What the reactor does for one answer, without the model's own time."""
+    build_llm_messages(script, body)
+    known = body.entities.get(guests[7].id)
+    body.entities.put({known.id: observe(known, "Guest 7 likes rum.", 1.0, "m2")})
+    reply = Message("assistant", "So you say.", speaker=Speaker(body.key, body.stable_id))
+    script.history.append([reply])
+
+
+@contextmanager
+def steps() -> Iterator[list[float]]:
+    """Collect how long each turn of the reactor takes, in milliseconds."""
+    taken, run = list[float](), reactor.runUntilCurrent
+
+    def timed_run() -> None:
+        began = time.perf_counter()
+        run()
+        taken.append((time.perf_counter() - began) * 1000)
+
+    reactor.runUntilCurrent = timed_run
+    try:
+        yield taken
+    finally:
+        reactor.runUntilCurrent = run
+
+
 def main() -> None:
     """Print the figures."""
     with world() as make:
@@ -124,6 +239,7 @@ def main() -> None:
                 "stored_turn_naive": naive,
                 "naive_over_ours": round(naive["ms"]["median"] / ours["ms"]["median"], 1),
                 "journal_append": [journal(make, count) for count in (100, 100_000)],
+                "great_store_steps_ms": great_store(make),
             }
         )
 

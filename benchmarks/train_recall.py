@@ -42,6 +42,8 @@ from evennia_ai.recall.ranking import WEIGHTS, LinearModel, Reader
 
 ROUNDS = 40
 PENALTY = 0.1
+# Features that only statements are ranked by.
+OF_STATEMENTS = ("words_here", "asks")
 # A crowd: share of own facts that somebody else tells, and lines per evening.
 HEARSAY = 0.5
 # Features of a turn's conversation and its position there, which mean nothing in a crowd.
@@ -108,7 +110,7 @@ def _examples(turns: Sequence[Turn], asked: Iterable[Asked]) -> tuple[list[str],
     for number, question, training_only in asked:
         query = parsed_query(question.text, seen.speakers.values())
         found = Reader(seen, query, index._embedder, index._stems).candidates()
-        names = names or list(found.features)
+        names = names or [name for name in found.features if name not in OF_STATEMENTS]
         places = (seen.numbers(found.positions) & 0xFFFFFFFF) - 1
         holds = np.array([ids[place] in question.evidence for place in places])
         matrix = np.array([found.features[name] for name in names], dtype=np.float32).T
@@ -298,12 +300,14 @@ def main() -> None:
     parser.add_argument("data", nargs="?", type=Path, default=DEFAULT_DATA)
     options = parser.parse_args()
     conversations = read_conversations(options.data)
+    shipped = json.loads(WEIGHTS.read_text(encoding="utf-8"))
     data = {
         "trained_by": "benchmarks/train_recall.py",
         "trained_on": f"{options.data.name}: questions of LoCoMo (CC BY-NC 4.0); no text kept",
         "trained_on_sha256": digest(options.data),
         **learned_data(*read_examples(conversations)),
         "crowd": learned_data(*read_crowd_examples(conversations)),
+        **{name: shipped[name] for name in ("statement", "statement by words")},
     }
     name = "one_conversation_left_out"
     show({name: data[name], "crowd": data["crowd"][name]})

@@ -28,7 +28,8 @@ class EvenniaAIConfig(AppConfig):
         modules = settings.AT_SERVER_STARTSTOP_MODULE
         modules = [modules] if isinstance(modules, str) else list(modules)
         if START_STOP not in modules:
-            settings.AT_SERVER_STARTSTOP_MODULE = [*modules, START_STOP]
+            # Before the game's own: an error of theirs ends the round of calls.
+            settings.AT_SERVER_STARTSTOP_MODULE = [START_STOP, *modules]
         settings.TEMPLATES = [_with_menu(engine) for engine in settings.TEMPLATES]
         register(_check_settings, "evennia_ai")
 

@@ -150,6 +150,17 @@ class AssistantMixin:
         if script is not None:
             script.memory.remember_entry(entry)
 
+    def search(self, searchdata: Any, *args: Any, **options: Any) -> Any:
+        """Evennia's search; a name that the body types for an object means that one alone.
+
+        Only as long as it stays where it was.
+        """
+        means = self.ndb.ai_means or {}  # type: ignore[attr-defined]
+        meant, place = means.get(str(searchdata).strip().casefold(), (None, None))
+        if meant is None or meant.location is not place:
+            return super().search(searchdata, *args, **options)  # type: ignore[misc]
+        return [meant] if options.get("quiet") else meant
+
     def at_msg_receive(
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
     ) -> bool:

@@ -18,13 +18,13 @@ from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.seeing import face_of, find, plain, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import FACE, ROOM, SPEECH, Message
-from evennia_ai.language.tables import DEFAULT, language_of
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.turns.heard import UNJUDGED, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
 from evennia_ai.turns.moderation import moderate
 from evennia_ai.turns.runtime import RUNTIMES
+from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.tick import Tick
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # What a tick may have done for the next one to follow at once, if somebody waits for an answer.
-GOES_ON = ("turn", "heard", "cooldown", "late")
+GOES_ON = ("turn", "heard", "cooldown", "late", "dreamt")
 # What a tick may have done for the next one to come later than usual.
 RESTS = ("idle", "asleep", "disabled")
 # The next one comes after this part of the time that has been quiet.
@@ -109,7 +109,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         runtime = self.runtime
         if runtime.lock.running is not None:
             runtime.counts["late"] += 1
-            Tick(self).store_meanwhile()
             self._save_queue()
             return succeed("late")
         runtime.counts["ticks"] += 1
@@ -194,8 +193,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         """
         is_speech = event.channel in SPEECH
         if is_speech:
-            spoken = self.runtime.language
-            self.runtime.language = language_of(event.content, spoken or DEFAULT) or spoken
+            self.runtime.hear_language(event)
         moderates = is_speech and self.moderator is not None
         # Who pages need not be here; of those who are here only players make it speak again.
         by_player = event.channel == "page" or self.game.here().get(event.speaker_id, False)
@@ -284,10 +282,10 @@ class AssistantScript(AssistantPorts, DefaultScript):
         Exclusive work goes on, as half of it would be worse than none: forgetting, a rollback, an
         export.
         """
-        self.runtime.stop_behind()
+        has_stopped = self.runtime.stop_behind()
         lock = self.runtime.lock
         if lock.running is None or lock.is_exclusive:
-            return False
+            return has_stopped
         lock.running.cancel()
         return True
 
@@ -308,7 +306,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.runtime.ends = True
         self._save_queue()
         self.survived("saving the history", self.history.checkpoint, None)
-        self.survived("saving the budgets", self.budgets.save, None)
 
     at_server_shutdown = at_server_reload
 
@@ -319,6 +316,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         if planned is not None and planned.active():
             planned.cancel()
         delete_later(self.scope)
-        self.shared_spend.drop(self.scope)
+        self.shared_spend.keep_limits(self.scope, dict.fromkeys(OWN_LIMITS))
         RUNTIMES.pop(stable_id(self), None)
         return True

@@ -13,7 +13,9 @@ from evennia_ai.assistant_character import AssistantMixin
 if TYPE_CHECKING:
     from evennia import DefaultCharacter as Character
 else:
-    Character = class_from_module(settings.BASE_CHARACTER_TYPECLASS)
+    Character = class_from_module(
+        settings.BASE_CHARACTER_TYPECLASS, fallback=settings.FALLBACK_CHARACTER_TYPECLASS
+    )
 
 
 class Assistant(AssistantMixin, Character):

@@ -136,11 +136,25 @@ SETTINGS: dict[str, Setting] = {
         "what they send is [public](games.md).",
         value=(),
     ),
+    "OOC_COMMANDS": Setting(
+        NAMES,
+        "Names of the game's commands by which players speak out of character in a room: "
+        "assistants [do not hear](games.md) what they send.",
+        '`["ooc"]`',
+        value=("ooc",),
+    ),
     "SPEAK_BY": Setting(
         table(KEY, "say", "pose"),
         "The game's commands by which assistants speak, as "
         '`{"say": "say", "pose": "emote"}`; see [Any game](games.md).',
         "Evennia's hooks",
+        value={},
+    ),
+    "ACT_BY": Setting(
+        table(LINE, "get", "get_from", "drop", "give"),
+        "What assistants type to carry things, where players of the game type something else, as "
+        '`{"give": "give {thing} {person}"}`; see [Any game](games.md#speaking-and-acting).',
+        "`get {thing}`, `get {thing} from {box}`, `drop {thing}`, `give {thing} to {person}`",
         value={},
     ),
     "LISTENING_NOTICE": Setting(

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:  # for annotations only
     from twisted.internet.defer import Deferred
 
-    from evennia_ai.game.evennia_internals import SpendRows as SpendRows
     from evennia_ai.game.parts import Assistant as Assistant
     from evennia_ai.game.world import GameHandler as GameHandler
     from evennia_ai.mind.mind import Mind as Mind
@@ -23,7 +22,7 @@ if TYPE_CHECKING:  # for annotations only
     # What the game tells the body alone while it speaks, at once or at the end of its command.
     Told = tuple[str, ...] | Deferred[tuple[str, ...]]
 else:
-    Assistant = GameHandler = Mind = SpendRows = Told = Any
+    Assistant = GameHandler = Mind = Told = Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from evennia_ai.mind import mind as local
 from evennia_ai.mind.remote import RemoteMind
 from evennia_ai.protocol import Mind
 from evennia_ai.rag_memory.backend import MemoryBackend
-from evennia_ai.turns.metrics import Figures
 from evennia_ai.turns.moderation import Moderator
 
 P = ParamSpec("P")
@@ -88,11 +87,6 @@ def breathe() -> "Deferred[None]":
     return background.pause() if _parts.get("server") else succeed(None)
 
 
-def rest(seconds: float) -> "Deferred[None]":
-    """Let some seconds pass; at once where nobody plays."""
-    return background.pause(seconds=seconds) if _parts.get("server") else succeed(None)
-
-
 def ready() -> bool:
     """Whether everything slow is loaded and assistants are repaired: ticks may think."""
     return bool(_parts.get("ready"))
@@ -101,11 +95,6 @@ def ready() -> bool:
 def on_disk(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Deferred[T]":
     """Read or write a file of the game on a daemon thread, in order; fires with the result."""
     return kept("disk", lambda: Worker("evennia-ai-disk")).submit(function, *args, **kwargs)
-
-
-def figures() -> Figures:
-    """The history of figures that the staff's charts show."""
-    return kept("figures", lambda: Figures(conf.data_dir() / "figures.sqlite3", on_disk))
 
 
 def warm_up() -> "Deferred[None]":

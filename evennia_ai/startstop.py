@@ -49,13 +49,17 @@ def tell_of_listening(sender: Any, session: Any = None, **kwargs: Any) -> None:
 
 def warm_up() -> None:
     """Load slow libraries, then repair the assistants one after the other; ticks wait for it."""
+    from evennia.utils import logger
     from twisted.internet.task import cooperate
 
     from evennia_ai import services
     from evennia_ai.assistant_script import all_scripts
     from evennia_ai.game.deletions import delete_queued
+    from evennia_ai.models import Spend
     from evennia_ai.privacy.requests import forget_queued
 
+    if not Spend.is_there():
+        logger.log_err("[ai] the database lacks a table of evennia_ai: run `evennia migrate`")
     done = services.warm_up().addCallback(lambda _: cooperate(_repair_all()).whenDone())
     done.addErrback(_log_failure, "loading and repairs after the start")
     # What is loaded now stays. Python need not look through all of it again and again for garbage,
@@ -85,12 +89,15 @@ def _repair_all() -> Iterator[None]:
     for script in all_assistants():
         try:
             yield from script.history.warm()
+            yield from script.obj.entities.warm()
             script.repair_when_ready()
             if script.enabled:
-                script.spend.try_out()
-            if is_first and script.enabled:
+                trying = script.spend.try_out()
+                if trying is None and is_first:
+                    trying = read_ahead(script, "")  # to nobody
+                if trying is not None:
+                    trying.addErrback(_log_failure, "trying out a model")
                 is_first = False
-                read_ahead(script, "")  # nobody in particular
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
             script.log_error("repairs after the start", error)
         yield

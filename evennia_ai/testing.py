@@ -9,7 +9,7 @@
 import copy
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -40,6 +40,7 @@ from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import OPTIONS, Layer
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend
+from evennia_ai.turns.spend_book import Amount
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
 
@@ -77,6 +78,7 @@ class ScriptedModel:
         held: Whether answers wait until `release` is called.
         price: US dollars for a token of a prompt and of a reply; None if unknown.
         own: Whether it runs on the game's own machine.
+        tried: The names of models that were tried out.
     """
 
     held = own = False
@@ -92,6 +94,7 @@ class ScriptedModel:
         self.answers = list(answers)
         self.default = silence if default is None else default
         self.requests: list[ModelRequest] = []
+        self.tried: list[str] = []
         self._window, self.calls_tools = window, calls_tools
         self._waiting: list[tuple[Deferred[ModelReply], Answer, ModelRequest]] = []
 
@@ -111,6 +114,7 @@ class ScriptedModel:
         return succeed(replace(reply, completion_tokens=1))
 
     def trial(self, model: str) -> "Deferred[ModelReply]":
+        self.tried.append(model)
         return succeed(ModelReply(content="", model=model, attempts=0, cost=0.0))
 
     def release(self) -> None:
@@ -210,8 +214,8 @@ class MemoryStore:
     def get(self, key: str, category: str | None = None, default: object = None) -> Any:
         return copy.deepcopy(self.values.get((key, category), default))
 
-    def get_own(self, key: str) -> list[Any]:
-        items = self.get(key)
+    def get_own(self, key: str, category: str | None = None) -> list[Any]:
+        items = self.get(key, category)
         return items if isinstance(items, list) else []
 
     def stamp(self, key: str, category: str | None = None) -> object:
@@ -254,17 +258,35 @@ class MemoryStore:
             self._waiting.append(callback)
 
 
-class MemoryRows(dict[str, str]):
-    """The rows of `turns.spend.SharedSpend`; nothing is rolled back."""
+class MemorySpend:
+    """What was spent, in a list, as a `turns.spend_book.SpendTable`; nothing becomes too old."""
 
-    def load(self, holder: str) -> str:
-        return self.get(holder, "")
+    def __init__(self) -> None:
+        self.rows: list[tuple[dict[str, str], Amount]] = []
+        self.caps: dict[str, dict[str, float]] = {}
 
-    def save(self, holder: str, row: str) -> None:
-        self[holder] = row
+    def note(self, amount: Amount, **of: str) -> None:
+        self.rows.append((of, amount))
 
-    def transaction(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    def sums(self, by: str, since: str, until: str = "9", **of: str) -> dict[str, Amount]:
+        found: dict[str, Amount] = {}
+        for row, amount in self.rows:
+            if since <= row["day"] <= until and of.items() <= row.items():
+                found[row[by]] = found.get(row[by], Amount()) + amount
+        return found
+
+    def rename(self, account: str, heir: str) -> None:
+        for row, _ in self.rows:
+            row["account"] = heir if row["account"] == account else row["account"]
+
+    def tidy(self, day: str) -> None:
+        """All of it is kept."""
+
+    def limits(self, assistant: str) -> dict[str, float]:
+        return self.caps.get(assistant, {})
+
+    def set_limits(self, assistant: str, limits: Mapping[str, float]) -> None:
+        self.caps[assistant] = dict(limits)
 
 
 class InlineWorker(Worker):
@@ -294,6 +316,9 @@ class MemoryIndex:
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
         return sum(self.turns.pop(each, None) is not None for each in ids)
+
+    def erase(self) -> None:
+        """Nothing of what was removed is kept anyway."""
 
     def clear(self, scope: str) -> int:
         return self.remove(scope, list(self.turns))
@@ -345,7 +370,6 @@ class FakeGame:
         "allowed": True,
         "needs_rank": False,
         "obeys": True,
-        "has_turned_away": False,
         "show_typing": None,
         "people_in": {},
         **dict.fromkeys(
@@ -403,8 +427,6 @@ class FakeGame:
                 return {"id": each, "key": key, "kind": "person"}
         return None
 
-    addressee = identify
-
     def named(self, name: str, place: str, asker: str | None = None) -> Named:
         if person := self.identify(name):
             return Named(person["id"], (person["key"],), "person")
@@ -430,7 +452,7 @@ class FakeGame:
         return person["key"], person["id"]
 
     def time(self, now: float) -> str:
-        return spoken_time(self.clock(False, now))
+        return spoken_time(self.clock(False, now), with_date=False)
 
     def account_id(self, asker: str) -> str:
         return f"a{asker}" if asker in self.people.values() else ""
@@ -503,7 +525,7 @@ class FakeAssistant(Assistant):
         index, worker = index or MemoryIndex(), InlineWorker()
         self.mind = Mind(model, memories, RecallJobs(worker, lambda: index), worker)
         self.spend_caps: Mapping[str, Mapping[str, float]] = {}
-        self.shared_spend = SharedSpend(cast(Any, MemoryRows()), lambda: self.spend_caps)
+        self.shared_spend = SharedSpend(MemorySpend(), lambda: self.spend_caps)
         self.runtime = Runtime(last_heard_at=self.now(), last_spoke_at=self.now())
         self.game = cast(Any, FakeGame())
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
@@ -523,10 +545,6 @@ class FakeAssistant(Assistant):
         return self.clock.seconds()
 
     def breathe(self) -> "Deferred[None]":
-        return succeed(None)
-
-    def rest(self, seconds: float) -> "Deferred[None]":
-        self.clock.advance(seconds)
         return succeed(None)
 
     @staticmethod

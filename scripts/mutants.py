@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -35,14 +35,19 @@ ROOT = Path(__file__).resolve().parent.parent
 # What is mutated, by area; a file belongs to the first that names it. Each area gives the same
 # share of the sample.
 AREAS = {
+    "authority": (
+        "turns/tools/asking.py",
+        "turns/tools/execution.py",
+        "turns/tools/waiting.py",
+    ),
     "audiences": ("history/audience.py",),
     "rollback": ("sleep/compaction/rollback*.py",),
-    "deletion": ("game/deletions.py", "privacy/*.py"),
+    "forgetting": ("game/deletions.py", "privacy/*.py"),
     "replies": ("llm_interaction/reply.py",),
     "spend": ("turns/spend*.py",),
     "history": ("history/*.py",),
     "compaction": ("sleep/compaction/*.py",),
-    "turn": ("turns/agent_loop.py", "turns/tools/execution.py"),
+    "turn": ("turns/agent_loop.py",),
     "tick": ("turns/tick.py", "turns/runtime.py", "turns/heard.py"),
     "manners": ("turns/turn_taking.py", "game/people.py"),
 }
@@ -114,13 +119,13 @@ class Job:
     timeout_s: float
 
 
-def areas() -> dict[str, str]:
+def areas(wanted: Collection[str] = AREAS) -> dict[str, str]:
     """The area of each file that is mutated; files are relative to the root."""
     found: dict[str, str] = {}
     for area, patterns in AREAS.items():
         for path in (path for each in patterns for path in (ROOT / "evennia_ai").glob(each)):
             found.setdefault(str(path.relative_to(ROOT)), area)
-    return found
+    return {file: area for file, area in found.items() if area in wanted}
 
 
 def sample(database: WorkDB, count: int, seed: int) -> list[WorkItem]:
@@ -262,6 +267,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--count", type=int, default=200, help="how many mutants")
     parser.add_argument("--seed", type=int, default=1, help="which sample")
+    parser.add_argument("--areas", nargs="+", choices=AREAS, default=AREAS, help="what to change")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     parser.add_argument("--resume", action="store_true", help="go on with the folder's session")
@@ -275,7 +281,7 @@ def main() -> None:
         measure(folder, options.tests, options.workers)
     with use_db(folder / "session.sqlite") as database:
         if not database.num_work_items:
-            init(map(Path, areas()), database, {})
+            init(map(Path, areas(options.areas)), database, {})
             chosen = sample(database, options.count, options.seed)
             database.clear()
             database.add_work_items(chosen)

@@ -23,7 +23,7 @@ aiconfig Aria                                  list all options and their values
 aiconfig Aria persona                          explain one option
 aiconfig Aria persona = A retired smuggler.    change it; takes effect at once
 aiconfig Aria persona = default                restore the default
-aiconfig/undo Aria persona                     bring back what it was before its last change
+aiconfig/undo Aria                             bring back what the newest change replaced
 ```
 
 `aiconfig` refuses an invalid value. If an invalid value was set in another way, for example with

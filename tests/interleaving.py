@@ -10,7 +10,6 @@ import random
 import re
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 
 from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.python.failure import Failure
@@ -341,7 +340,6 @@ class Interleaving:
         if self.pending is not None:
             return None
         self._lower(is_full=self.rng.random() < 0.5)
-        script.runtime.better_tries = (0, 0.0)
         self.world.model.held = self.rng.random() < 0.8
         begun = begin_behind(script)
         self.world.model.held = False
@@ -374,7 +372,7 @@ class Interleaving:
         self.counts["behind done"] += self.world.script.runtime.behind is None
 
     def _emergency(self):
-        """Room at once, without a model; the better summary is owed."""
+        """Nearly full: a compaction begins at once in the background."""
         self._lower()
         done = self._do_turn(lambda tick: tick.check_emergency())
         self._raise()
@@ -521,19 +519,7 @@ class Interleaving:
             history.store.on_commit(lambda: self.record.extend(new))
             return stored
 
-        heal = history.heal
-
-        def healed():
-            count, places = heal(), [each for each, _ in self.record]
-            live = [m for m in history.messages() if not m.is_summary]
-            for before, late in pairwise(live):
-                if late.id not in places:
-                    place = places.index(before.id) + 1
-                    places.insert(place, late.id)
-                    self.record.insert(place, (late.id, raw_bytes(late)))
-            return count
-
-        history.append, history.heal = append, healed
+        history.append = append
 
     def _do(self, function, *args, **options):
         """Run something; True if it succeeded, None while it waits, False if it was refused."""

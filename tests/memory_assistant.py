@@ -180,7 +180,7 @@ class MemoryWorld:
 
 
 def extract_and_compact(script, trigger=MANUAL, **options):
-    """A compaction whose commit writes what was extracted before it; fires with its result."""
+    """A compaction with an extraction before it; fires with its result."""
     return Compaction(script, trigger, **options).extract_and_run().addCallback(as_result)
 
 

@@ -4,10 +4,12 @@ import os
 import unittest
 from unittest import mock
 
+from django.conf import settings
 from django.core import checks as django_checks
 from django.test import override_settings
 
 from evennia_ai import checks, conf
+from evennia_ai.apps import START_STOP
 from evennia_ai.conf import PREFIX
 from evennia_ai.errors import ConfigError
 from evennia_ai.turns.spend_book import CLOSED, read_limits
@@ -149,3 +151,11 @@ class TestCheckSettings(unittest.TestCase):
         with override_settings(EVENNIA_AI_LLM_MODEL=5):
             found = django_checks.run_checks(tags=["evennia_ai"])
         self.assertEqual([problem.id for problem in found], ["evennia_ai.E001"])
+
+
+class TestStart(unittest.TestCase):
+    def test_called_first(self):
+        """An error in the game's own start hook, which ends the calls, comes behind ours."""
+        modules = list(settings.AT_SERVER_STARTSTOP_MODULE)
+        self.assertEqual(modules.index(START_STOP), 0)
+        self.assertGreater(len(modules), 1)

@@ -20,7 +20,6 @@ READS = {
     "budgets": "events newest",
 }
 ALLOWED = {
-    "staff/export.py": "a player's own data, or all of it for an admin",
     "staff/cards.py": "whether there is a history: old talk goes into none",
     "staff/doctor.py": "nothing of it: reading puts aside what is none",
     "staff/status.py": "counts",

@@ -59,7 +59,10 @@ def install(
     ]
     edits = [edit for edit in edits if edit.before != edit.after]
     if not edits:
-        say("evennia_ai is already installed in this game: nothing to do.")
+        say(
+            "evennia_ai is already installed in this game: nothing to do. After an update run "
+            "`evennia migrate`."
+        )
     elif _shown(edits, folder, "install", apply, say):
         for edit in edits:
             shutil.copy2(edit.path, backup := _backup_of(edit.path))

@@ -136,7 +136,7 @@ def remove(is_sure: bool = False) -> int:
         print("Nothing was deleted. To delete without a question: evennia ai remove --yes")
         return len(names)
     from evennia_ai.assistant_script import all_assistants
-    from evennia_ai.game.evennia_internals import SpendRows
+    from evennia_ai.models import Spend
     from evennia_ai.staff.export import export_and_delete
 
     @inlineCallbacks
@@ -150,8 +150,8 @@ def remove(is_sure: bool = False) -> int:
             except AssistantError as error:
                 stayed += 1
                 print(f"{name} was not deleted: {error}", flush=True)
-        for holder in () if stayed else SpendRows().all():
-            SpendRows().save(holder, "")
+        if not stayed and Spend.is_there():
+            Spend.objects.all().delete()
         return stayed
 
     return int(_run(work))

@@ -73,8 +73,8 @@ class CmdCompact(AssistantCommand):
     def do_rollback(self) -> Steps[None]:
         script = self.assistant()
         record = latest(script)
-        if record.leaving:
-            undone = f"{counted(len(record.leaving), 'message')} would be live again."
+        if left := record.report.compacted_messages:
+            undone = f"{counted(left, 'message')} would be live again."
         else:
             masked = counted(len(record.masked), "old tool output")
             undone = f"{masked} would be shown in full again."
@@ -127,19 +127,19 @@ class CmdCompact(AssistantCommand):
 def compact_now(
     script: AssistantScript, instructions: str | None = None
 ) -> Steps[tuple[Outcome, str]]:
-    """A manual compaction: extraction first, if a compaction will follow.
+    """A manual compaction, whose models note facts, too.
 
-    Over the spend limit there is no extraction, and the summary is extractive. A pause after a
-    rollback also ends if there is nothing to compact, but not if the compaction fails. Fires with
-    the outcome and a sentence on what else was done.
+    Over the spend limit there are no notes, and the summary is extractive. A pause after a rollback
+    also ends if there is nothing to compact, but not if the compaction fails. Fires with the
+    outcome and a sentence on what else was done.
     """
-    job = Compaction(script, MANUAL, instructions=instructions)
-    outcome = yield job.extract_and_run()
+    job = Compaction(script, MANUAL, instructions=instructions, noted=True)
+    outcome = yield job.run()
     if isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold:
         script.state.hold = False
         return outcome, " The pause after the rollback is over."
-    facts = job.extraction.report["facts_recorded"]
-    return outcome, f" Saved into the journal: {counted(facts, 'entry')}." if facts else ""
+    facts = counted(job.facts, "entry")
+    return outcome, f" Saved into the journal: {facts}." if job.facts else ""
 
 
 def outcome_line(name: str, outcome: Outcome) -> str:

@@ -28,7 +28,7 @@ class CmdAIConfig(AssistantCommand):
       aiconfig <assistant> <option> = <value>
       aiconfig <assistant> <option> = default
       aiconfig <assistant> preset = <name>
-      aiconfig/undo <assistant> [<option>]
+      aiconfig/undo <assistant>
 
     The first form lists all options with their values and where they come from,
     the second explains one, the third changes it at once, and the fourth
@@ -37,8 +37,8 @@ class CmdAIConfig(AssistantCommand):
     'tool_levels.say'. A preset sets several options together; 'fewshot' is for
     base models. An invalid value is refused and changes nothing. You can
     shorten an option's name as long as only one option begins that way. Each
-    change shows the value that it replaces, and 'undo' brings that back: of an
-    option, or of all that were changed last. Typed again it undoes this.
+    change shows the value that it replaces, and 'undo' brings back what the
+    newest change replaced. Typed again it undoes this.
 
     Models must be among those of the game's setting EVENNIA_AI_MODELS. This
     holds for admins too. Only admins raise or remove spend limits. The setting
@@ -55,9 +55,8 @@ class CmdAIConfig(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
     def do_undo(self) -> None:
-        name, option = self._names()
-        script = self.own_assistant(name)
-        self._report(script, undo_options(script, option, self.caller.key, self.is_admin))
+        script = self.own_assistant()
+        self._report(script, undo_options(script, self.caller.key, self.is_admin))
 
     def do(self) -> None:
         name, option = self._names()

@@ -11,7 +11,13 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import only_one
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import COMINGS, Message, utc_iso
-from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, SummaryRecord
+from evennia_ai.history.records import (
+    ROLLED_BACK,
+    CompactionRecord,
+    SummaryRecord,
+    absorbed_by,
+    state_of,
+)
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.report import report_line
@@ -96,7 +102,11 @@ class CmdAIHistory(AssistantCommand):
         records = self.seen(script).summaries()
         reports = script.history.compactions() if self.audience == STAFF else []
         name = script.obj.key
-        items = [(record.created_at, partial(summary_lines, record)) for record in records]
+        above = absorbed_by(records)
+        items = [
+            (record.created_at, partial(summary_lines, record, state_of(record, above)))
+            for record in records
+        ]
         items += [(record.at, partial(compaction_line, record, name)) for record in reports]
         self.listing(
             sorted(items, key=itemgetter(0), reverse=True),
@@ -160,11 +170,11 @@ def message_line(message: Message, own_name: str) -> str:
     return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
 
 
-def summary_lines(record: SummaryRecord) -> str:
-    """One summary's record."""
+def summary_lines(record: SummaryRecord, state: str) -> str:
+    """One summary's record, and its state."""
     head = (
         f"{record.id}: {record.tier}, {moment(record.created_at)}, level "
-        f"{record.level}, {record.status}, of {len(record.source_ids)} messages"
+        f"{record.level}, {state}, of {len(record.source_ids)} messages"
     )
     if record.coverage is not None:
         head += f", generation {record.generation}, kept {record.coverage:.0%}"
@@ -198,7 +208,7 @@ def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) 
         near = f"{nowhere} What is near it: aihistory/search {name} = {words}"
         return [*news, escaped(near if words else silent)]
     lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
-    lines += map(as_record, explanation(script, message, seen, words))
+    lines += map(as_record, explanation(script, message, seen))
     if is_full:
         parts = [as_record(f"[{who}] {text}") for who, text in whole_prompt(script, message)]
         gone = f"Its prompt is not kept: only those of the {PROMPTS_KEPT} newest turns are."

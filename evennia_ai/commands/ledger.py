@@ -13,12 +13,13 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
+    FACT,
     PROPOSED,
+    RULE,
     WITHDRAWN,
     Note,
     living_of,
     people_named,
-    replacement_line,
 )
 from evennia_ai.staff.memory import note_called
 from evennia_ai.staff.show import audience_mark, escaped, moment
@@ -38,6 +39,7 @@ class CmdAIRemember(AssistantCommand):
       airemember <assistant> = <text>
       airemember/public <assistant> = <text>
       airemember/private <assistant> = <text>
+      airemember/rule <assistant> = <text>
       airemember <assistant>
       airemember/forget <assistant> = <id>
       airemember/tell <assistant> = <person>[, <when>]: <text>
@@ -47,6 +49,7 @@ class CmdAIRemember(AssistantCommand):
     Switches:
       public  - ask staff to let it tell the note to anyone
       private - keep the note between the two of you, as without a switch
+      rule    - a note that stands before your others
       forget  - withdraw one of your notes or errands
       tell    - have it tell somebody these words in private: when they come to
                it, or at a time, wherever they are
@@ -56,10 +59,9 @@ class CmdAIRemember(AssistantCommand):
     A note is private: the assistant sees it whenever it talks with you alone,
     by whisper or page, and tells it to nobody else. It is valid at once. A
     public note is seen in every talk and waits until staff approve it. Notes
-    of staff are public, unless they say otherwise, and valid at once. A new
-    value of the same thing, such as 'my favourite drink is rum', replaces the
-    old one. A private note withdraws your public one of the same words. You
-    may have 30 notes. Without a text, the command lists your notes.
+    of staff are public, unless they say otherwise, and valid at once. A private
+    note takes the place of your public one of the same words. You may have 30
+    notes. Without a text, the command lists your notes.
 
     Times: in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00 (the server's clock),
     game 21:00 (the game's own). Words are delivered as you typed them, with
@@ -88,6 +90,10 @@ class CmdAIRemember(AssistantCommand):
     def do_public(self) -> None:
         text = self.words()
         self._add(self.assistant(), text, is_public=True)
+
+    def do_rule(self) -> None:
+        text = self.words()
+        self._add(self.assistant(), text, is_public=self._is_staff(), kind=RULE)
 
     def _is_staff(self) -> bool:
         return bool(self.access(self.caller, "admin"))
@@ -134,7 +140,7 @@ class CmdAIRemember(AssistantCommand):
         errand = take(script, speaker_of(self.caller, script.obj), to, text, when)
         self.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")
 
-    def _add(self, script: AssistantScript, text: str, is_public: bool) -> None:
+    def _add(self, script: AssistantScript, text: str, is_public: bool, kind: str = FACT) -> None:
         by = speaker_of(self.caller, script.obj)
         waits = is_public and not self._is_staff()
         named = people_named(text, script.game.people_in(text))
@@ -142,6 +148,7 @@ class CmdAIRemember(AssistantCommand):
             text,
             by,
             state=PROPOSED if waits else APPROVED,
+            kind=kind,
             staff=is_public and not waits,
             about=named if is_public else [by.id],
             audience=PUBLIC if is_public else private([by.id]),
@@ -153,7 +160,7 @@ class CmdAIRemember(AssistantCommand):
         else:
             between = "" if note.audience == PUBLIC else " It stays between the two of you."
             answer = f"{script.obj.key} will keep this in mind {shown}{between}"
-        self.tell(f"{answer} {replacement_line(note)}".rstrip())
+        self.tell(answer)
 
 
 def _errand_text(errand: Errand) -> str:
@@ -166,13 +173,11 @@ def _errand_text(errand: Errand) -> str:
 
 
 def note_text(note: Note) -> str:
-    """One note: id, state, type, weight, when, by whom, and its words."""
+    """One note: id, state, type, when, by whom, and its words."""
     by = f"{moment(note.at)} by {note.by.key}"
     if note.decided_by:
         by += f", {note.state} by {note.decided_by.key}"
     if note.superseded_by:
         by += f" (now {note.superseded_by})"
-    if note.replaces:
-        by += f" (replaces {', '.join(note.replaces)})"
-    head = f"{note.id} {note.state} {note.kind}, weight {note.weight}, {by}"
+    head = f"{note.id} {note.state} {note.kind}, {by}"
     return escaped(f"{head}: {audience_mark(note.audience)}{note.text}")

@@ -142,6 +142,6 @@ def _rebuilt(script: AssistantScript) -> Steps[tuple[int, int]]:
     """Fires with the items in the index, and the memories stored again from the journal."""
     indexed = yield rebuild_index(script)
     yield script.mind.memories.status()  # a store that is gone is noticed and made anew
-    counts = yield consolidate_memories_to_semantic(script, script.obj)
-    yield prune_orphaned_memory_links(script, script.obj)
+    counts = yield consolidate_memories_to_semantic(script, script.obj, whole=True)
+    yield prune_orphaned_memory_links(script, script.obj, whole=True)
     return indexed, counts["consolidated"]

@@ -29,7 +29,6 @@ from django.conf import settings
 from django.db import connection
 from django.db import transaction as db_transaction
 from evennia.commands.cmdhandler import _ERROR_UNTRAPPED
-from evennia.server.models import ServerConfig
 from evennia.utils.dbserialize import deserialize
 from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
 
@@ -37,9 +36,7 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.history.pages import put_aside
 from evennia_ai.history.sealed import holds_sealed, seal, unseal
-from evennia_ai.llm_interaction.budget import KEY as BUDGETS
 from evennia_ai.rag_memory.journal import JOURNAL
-from evennia_ai.rag_memory.profiles import PROFILES
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.turns.errands import KEY as ERRANDS
 from evennia_ai.turns.schema import Place, Reader, is_sound
@@ -52,8 +49,8 @@ if TYPE_CHECKING:
 
 # Attributes without a category that hold talk or what was made of it. Those with a category
 # whose name begins with `CATEGORIES` do as well.
-LIFE = {HISTORY, TAIL, JOURNAL, PROFILES, BUDGETS, WAITING, ERRANDS, QUARANTINE}
-LIFE |= {"event_queue", "compaction_outbox", "last_extraction", "summaries_owed"}
+LIFE = {HISTORY, TAIL, JOURNAL, WAITING, ERRANDS, QUARANTINE}
+LIFE |= {"event_queue", "compaction_outbox", "last_extraction", "summaries_stale"}
 CATEGORIES = "ai_"
 # Evennia checks them for code that names an `accessing_obj`.
 LOCKS = "attrread:perm(Admin);attredit:perm(Admin)"
@@ -232,9 +229,9 @@ class AttributeStore:
         attribute = self._attribute(key, category)
         return default if attribute is None else read(attribute, self._owner(key, category))
 
-    def get_own(self, key: str) -> list[Any]:
+    def get_own(self, key: str, category: str | None = None) -> list[Any]:
         """The items of a stored list that this store has sealed, not those put in by hand."""
-        attribute, owner = self._attribute(key, None), self._owner(key, None)
+        attribute, owner = self._attribute(key, category), self._owner(key, category)
         items = attribute.db_value if attribute is not None else None
         items = items if isinstance(items, list) else []
         return [unseal(item, owner) for item in items if holds_sealed(item, owner)]
@@ -245,12 +242,7 @@ class AttributeStore:
 
     def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
         """The stamps of several keys of a category."""
-        cache = self._cache()
-        places = ((key, _cache_key(key, category)) for key in keys)
-        return tuple(
-            _stamp(cache[place] if place in cache else self._attribute(key, category))
-            for key, place in places
-        )
+        return tuple(self.stamp(key, category) for key in keys)
 
     def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a value in one write; a new Attribute is made and filled in one transaction."""
@@ -283,32 +275,6 @@ class AttributeStore:
         return tuple(sorted(rows.values_list("db_key", flat=True)))
 
     transaction, on_commit = staticmethod(transaction), staticmethod(on_commit)
-
-
-class SpendRows:
-    """What the game, accounts and assistants have spent, out of reach of building commands."""
-
-    _PREFIX = "evennia_ai_spend "
-
-    def load(self, holder: str) -> str:
-        """The row of a holder; empty if there is none."""
-        # The stored value, as another process may have written it since an object was loaded.
-        rows = ServerConfig.objects.filter(db_key=self._PREFIX + holder)
-        return str(rows.values_list("db_value", flat=True).first() or "")
-
-    def save(self, holder: str, row: str) -> None:
-        """Store the row of a holder; delete it if it is empty."""
-        # A text, because Evennia returns dicts as objects that are tied to their row.
-        key = self._PREFIX + holder
-        if not row or not ServerConfig.objects.filter(db_key=key).update(db_value=row):
-            ServerConfig.objects.conf(key, row, delete=not row)
-
-    def all(self) -> dict[str, str]:
-        """All rows, by their holders."""
-        rows = ServerConfig.objects.filter(db_key__startswith=self._PREFIX)
-        return {row.db_key.removeprefix(self._PREFIX): str(row.value or "") for row in rows}
-
-    transaction = staticmethod(transaction)
 
 
 def pace(script: "DefaultScript", interval_s: float) -> None:

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from twisted.internet.defer import inlineCallbacks
+
+from evennia_ai.background import Steps
 from evennia_ai.cards.card import GREETED, acts
 from evennia_ai.errors import ToolError
 from evennia_ai.game.hearing import is_ignored, room_audience
@@ -21,8 +24,9 @@ WAIT_S = 0.5
 DAY_S, ARRIVAL_S, QUIET_S = 86_400, 60, 20
 
 
-def greet(script: "DefaultScript", arrived: str) -> bool:
-    """Greet somebody who arrived (stable id), unless it is no time for it; returns whether."""
+@inlineCallbacks
+def greet(script: "DefaultScript", arrived: str) -> Steps[bool]:
+    """Greet somebody who arrived (stable id), unless it is no time for it; fires with whether."""
     if not script.pk or not script.enabled or script.state.mode != AWAKE:
         return False
     body, person, now = script.obj, find(arrived), script.now()
@@ -37,28 +41,26 @@ def greet(script: "DefaultScript", arrived: str) -> bool:
     is_busy = script.runtime.lock.running is not None or is_talk
     if is_busy or is_greeted or not greetings or is_ignored(person):
         return False
-    greeting, name, spoken = greetings[len(greeted) % len(greetings)], name_of(person, body), []
-    lines = acts(greeting, name, body.key)
+    greeting, name = greetings[len(greeted) % len(greetings)], name_of(person, body)
+    room.ndb.ai_greeted = {**by_others, arrived: now}
     try:
-        for is_speech, text in lines:
-            (script.game.say if is_speech else script.game.emote)(text)
-            spoken.append(text)
+        for is_speech, text in acts(greeting, name, body.key):
+            yield (script.game.say if is_speech else script.game.emote)(text)
     except ToolError as error:
         script.log(f"a greeting was not said: {error}")
-    if not spoken:
+        room.ndb.ai_greeted = by_others
         return False
-    room.ndb.ai_greeted = {**by_others, arrived: now}
     script.store.set("greeted", {**greeted, arrived: now})
-    audience, is_whole = room_audience(body, person), len(spoken) == len(lines)
+    audience, words = room_audience(body, person), greeting.replace(GREETED, name)
     said = Message(
         "assistant",
-        greeting.replace(GREETED, name) if is_whole else " ".join(spoken),
+        words,
         speaker=Speaker(body.key, body.stable_id),
         audience=audience,
         channel="say",
         metadata={ASKER: arrived},  # so that it goes when they are forgotten
     )
     script.history.append([said])
-    script.runtime.said.extend((audience, arrived, text) for text in spoken)
+    script.runtime.said.append((audience, arrived, words))
     script.note_reply(arrived)
     return True

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import regex
+from django.conf import settings
 from evennia import AccountDB, ChannelDB, ObjectDB
 from evennia.utils.utils import make_iter
 
@@ -31,7 +32,7 @@ from evennia_ai.game.seeing import (
     stable_id,
 )
 from evennia_ai.game.sending import Origin, line_and_type
-from evennia_ai.game.spoken import spoken
+from evennia_ai.game.spoken import spoken, without_names
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import Message, new_id, utc_iso
@@ -49,15 +50,22 @@ MOVE_TYPES = ("move", "traverse", "teleport", "follow")
 # What the assistants' own signs are sent as, and what is shown to one who looks: no talk.
 SIGN = "sign"
 _NOT_HEARD = (SIGN, "look")
+_SPOKEN = ("say", "whisper")
+# The type of what a player says, and no character does.
+OOC = "ooc"
 # A line longer than this is cut before it is stored; telnet clients cannot send so much.
 LINE_CHARS = 20_000
 # Weather that was seen among as many newest messages is not stored again.
 LATELY = 30
 
 
-def is_public_command(origin: Origin) -> bool:
-    """Whether ``EVENNIA_AI_PUBLIC_COMMANDS`` names the command that sends a line."""
-    return origin.key.casefold() in map(str.casefold, conf.setting("PUBLIC_COMMANDS"))
+def _is_of(origin: Origin, setting: str) -> bool:
+    """Whether a setting names the command that sends a line, with or without its prefix."""
+
+    def bare(name: str) -> str:
+        return name.casefold().lstrip(settings.CMD_IGNORE_PREFIXES) or name
+
+    return bool(origin.key) and bare(origin.key) in map(bare, conf.setting(setting))
 
 
 def heard_event(
@@ -71,6 +79,8 @@ def heard_event(
     line = storable(shown[:LINE_CHARS])
     if not line or kind in _NOT_HEARD or not (kind is None or isinstance(kind, str)):
         return None
+    if kind not in _SPOKEN and not re.search(r"\w", line):
+        return None  # a break between poses, such as a row of dashes
     speaker = _body(next(iter(make_iter(from_obj)), None) if from_obj else origin.caller)
     if speaker is listener or any(map(is_ignored, filter(None, (speaker, origin.caller)))):
         return None
@@ -82,6 +92,8 @@ def heard_event(
             return None
         audience = room_audience(listener, speaker)
         return event_of(listener, speaker, "move", _as_known(line, listener), audience)
+    if kind == OOC or _is_of(origin, "OOC_COMMANDS"):
+        return None
     return _person_event(listener, speaker, line, kind, bool(from_obj), origin)
 
 
@@ -108,7 +120,7 @@ def _person_event(
     kind: str | None,
     is_sent: bool,
     origin: Origin,
-) -> Message:
+) -> Message | None:
     """What a line of somebody's means; `is_sent`: whether the game names them as its sender."""
     room = listener.location
     is_unseen = _is_unseen(listener, speaker)
@@ -116,7 +128,9 @@ def _person_event(
     if is_unseen:
         line = _without_name(line, names[-1])
         names = (UNSEEN, *names)
-    words, is_speech = "", kind in ("say", "whisper")
+    words, is_speech = "", kind in _SPOKEN
+    if not is_speech and not re.search(r"\w", without_names(line, [*names])):
+        return None  # as between poses, such as ``==== Char ====``
     if kind not in ("pose", "emote"):
         typed = origin.typed if origin.caller is speaker else ()
         words = spoken(line, names, typed, is_speech)
@@ -149,7 +163,7 @@ def _circle(
     if origin.is_for_room:
         left_out = {*origin.excluded} - {speaker}
         told, is_for_all = people - left_out, not left_out
-    elif is_public_command(origin):
+    elif _is_of(origin, "PUBLIC_COMMANDS"):
         is_for_all = True
     elif origin.receivers is not None:
         told |= {*origin.receivers}
@@ -202,14 +216,15 @@ def _thing_event(
     """What comes from nobody, as a notice: a crate that speaks, weather, a script's line.
 
     It is none where no player is there to see it, where it was heard lately, or where the body
-    alone is told it without a source, as what the game says to whoever types.
+    alone is told it, without a source or while it acts, as what the game says to whoever types.
     """
     room, script = listener.location, listener.assistant
     if room is None or script is None or not any(obj.has_account for obj in room.contents):
         return None
     circle = _circle(listener, thing, kind, origin)
     line = _as_known(line, listener)
-    if (circle == set() and thing is None) or is_told(script, line, LATELY):
+    is_answer = circle == set() and (thing is None or listener.ndb.ai_told is not None)
+    if is_answer or is_told(script, line, LATELY):
         return None
     if thing is not None and thing.location is room and not seen(room, listener, [thing]):
         line = _without_name(line, plain(thing.key))
@@ -249,7 +264,8 @@ def heard(
     For a game that speaks in ways that nothing tells, such as by its own protocol.
 
     Args:
-        listeners: All who are told it. A line that not all in the room are told is private to them.
+        listeners: All who are told it. A line that not all players and assistants in the room are
+            told is private to them.
         speaker: Who says or does it.
         text: The words without what the game shows around them; of a pose what stands behind the
             name, as ``waves.``
@@ -264,7 +280,9 @@ def heard(
             continue
         channel, audience = kind, room_audience(listener, speaker)
         is_here, people = _is_beside(listener, speaker), set(filter(is_person, told)) | {speaker}
-        if kind == "whisper" or not is_here or not _people_around(listener) <= people:
+        absent = _people_around(listener) - people
+        is_for_some = any(obj.has_account or is_assistant(obj) for obj in absent)
+        if kind == "whisper" or not is_here or is_for_some:
             audience = private(stable_id(person) for person in people - {listener})
             if kind != "pose":
                 channel = "whisper" if is_here else "page"

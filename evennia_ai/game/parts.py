@@ -1,10 +1,12 @@
 """What an assistant in a game and a fake one have in common: its handlers, made at first use."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.history.live import HistoryHandler
@@ -60,7 +62,6 @@ class Assistant:
         mind: What computes or waits for it.
         moderator: Asks the game's own function what may be heard and said; None if there is none.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
-        rest: Lets some seconds pass; fires when they have.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
         tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
             minute; what is heard is saved within one interval, a question begins a tick at once.
@@ -88,7 +89,6 @@ class Assistant:
     now: Callable[[], float]
     shared_options: Callable[[], tuple[Layer, ...]]
     breathe: Callable[[], Deferred[None]]
-    rest: Callable[[float], Deferred[None]]
     called: Callable[[], None]
     hurry: Callable[[], None]
     pose: Callable[[str], None]
@@ -144,10 +144,10 @@ class Assistant:
         """What its calls cost, and the one way to a model."""
         return SpendHandler(self, self.shared_spend)
 
-    @cached_property
+    @property
     def budgets(self) -> BudgetLog:
         """The token budgets of its requests."""
-        return BudgetLog(self.store, self.runtime.budgets)
+        return self.runtime.budgets
 
     @cached_property
     def memory(self) -> Memory:
@@ -185,6 +185,8 @@ class Assistant:
             config.ledger_max_tokens,
         )
         facts, call = self.mind.model.facts(name), self.spend.call_limits.get("tokens")
+        if name in self.spend.shared.trying:
+            facts = replace(facts, calls_tools=None)
         fixed = self.runtime.fixed_tokens
         return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base)
 
@@ -232,13 +234,22 @@ class Assistant:
     def survived(self, what: str, function: Callable[[], T], otherwise: T) -> T:
         """What a function returns; if it raises, the error is logged, and `otherwise` returned.
 
-        For hooks of Evennia and lists of assistants: a fault of one must not stop the others.
+        For hooks of Evennia and lists of assistants: a fault of one must not stop the others. Of a
+        Deferred, too, the error is logged.
         """
         try:
-            return function()
+            result = function()
         except Exception as error:  # noqa: BLE001 - logged and shown in `aistatus`
             self.log_error(what, error)
             return otherwise
+        if isinstance(result, Deferred):
+
+            def failed(failure: Failure) -> None:
+                if failure.value is not None:
+                    self.log_error(what, failure.value)
+
+            result.addErrback(failed)
+        return result
 
     def between_turns(self, function: Callable[[], Any]) -> Deferred[Any]:
         """As `run_exclusive`, for something short, beside a compaction in the background."""
@@ -356,27 +367,25 @@ class Assistant:
         saved = self.state.load_queue()
         if not saved:
             return  # the history need not be read yet
-        messages = self.history.messages()
-        places = {message.id: place for place, message in enumerate(messages)}
-        queued = {event.id for event in self.runtime.queue}
         now, fresh_s = self.now(), self.stale_after_s + RESTART_S
         for event in saved:  # what waited for a short restart is as fresh as if just heard
             waited = now - (seconds(event.created_at) or now)
             heard = now if waited <= fresh_s else now - waited
             self.runtime.waiting[event.id] = (heard, self.runtime.lock.worked_s)
-        lost = [event for event in saved if event.id not in {*places, *queued}]
-        archived = {message.id for message in self.history.by_ids(e.id for e in lost)}
-        lost = [event for event in lost if event.id not in archived]
+        stored = self.history.by_ids(event.id for event in saved)
+        known = {message.id for message in (*stored, *self.runtime.queue)}
+        lost = [event for event in saved if event.id not in known]
         self.runtime.queue = [*lost, *self.runtime.queue]
         self.runtime.queue_saved = False
         for event in lost:
             if UNJUDGED in event.metadata:
                 moderate(self, event)
-        stored = [messages[places[e.id]] for e in saved if e.id in places and wants_answer(e)]
-        for group in by_speaker(stored):
-            later = messages[places[group.events[-1].id] + 1 :]
+        live = {message.id: message for message in self.history.messages()}
+        for group in by_speaker(m for m in stored if m.id in live and wants_answer(m)):
+            newest = group.events[-1].id
+            later = [message for id, message in live.items() if id > newest]
             if not any(_answers(message, group) for message in later):
-                self.runtime.unanswered[group.key] = Unanswered(group, 1, self.now())
+                self.runtime.unanswered[group.key] = Unanswered(group, 1, now)
 
 
 def _answers(message: Message, group: Group) -> bool:

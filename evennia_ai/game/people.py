@@ -110,7 +110,7 @@ def _concern(body: "DefaultCharacter", text: str) -> float:
     """How much words concern an assistant: by its persona and by whom and what it knows."""
 
     def known_words() -> set[str]:
-        names = [profile.name for profile in body.entities.profiles().values()]
+        names = [profile.name for profile in body.entities.called(text)]
         return set().union(*map(_telling, (body.assistant.config.persona, *names)))
 
     known = body.assistant.survived("weighing what was said", known_words, set())

@@ -4,7 +4,7 @@ import errno
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -18,11 +18,11 @@ from evennia.utils.utils import lazy_property
 
 from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
-from evennia_ai.game.evennia_internals import AttributeStore, SpendRows
+from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.parts import Assistant
 from evennia_ai.game.people import manners_of
 from evennia_ai.game.seeing import speaker_of, stable_id
-from evennia_ai.game.world import GameHandler, literal
+from evennia_ai.game.world import GameHandler, hidden_holder, literal
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker
 from evennia_ai.kinds import SAMPLING, Allowed
@@ -30,11 +30,13 @@ from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.models import Spend
 from evennia_ai.turns.heard import Group, by_speaker, wants_answer
 from evennia_ai.turns.options import Layer
 from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES
 from evennia_ai.turns.schema import SCRIPT
 from evennia_ai.turns.spend import SharedSpend
+from evennia_ai.turns.spend_book import FORGOTTEN
 from evennia_ai.turns.tools.execution import ToolRegistry
 from evennia_ai.turns.turn_taking import replied
 
@@ -52,7 +54,6 @@ class AssistantPorts(Assistant):
 
     now = staticmethod(time.time)
     breathe = staticmethod(services.breathe)
-    rest = staticmethod(services.rest)
     # What `Assistant` says of each.
     runtime = property(lambda self: RUNTIMES[self.scope])
     game = property(lambda self: GameHandler(self.obj))
@@ -114,14 +115,11 @@ class AssistantPorts(Assistant):
         (logger.log_warn if warning else logger.log_info)(f"[ai] {self.key}: {text}")
 
     def tell_staff(self, text: str, logged: str | None = None) -> None:
-        """Log a line and send it to staff who follow the assistant; drop those no longer staff."""
+        """Log a line and send it to staff online who follow the assistant."""
         line = " ".join(text.splitlines())
         self.log(line if logged is None else logged)
-        for account in AccountDB.objects.filter(pk__in=self.state.followers):
-            if _is_admin(account):
-                account.msg(literal(line))
-            else:
-                self.state.follow(account.pk)
+        followers = self.state.followers
+        _tell(line, lambda account: account.pk in followers and _is_admin(account))
 
     def may_change(self, person: "DefaultObject") -> bool:
         """Whether somebody may change this assistant, by its body's locks."""
@@ -129,27 +127,21 @@ class AssistantPorts(Assistant):
 
     def tell_controllers(self, text: str, known_to: str) -> None:
         """Send a line to admins online; if `known_to` is public, to all who may change it."""
-        for account in AccountDB.objects.get_connected_accounts():
+
+        def may_know(account: AccountDB) -> bool:
             bodies = account.get_all_puppets() if known_to == PUBLIC else ()
-            if _is_admin(account) or any(map(self.may_change, bodies)):
-                account.msg(literal(text))
+            return _is_admin(account) or any(map(self.may_change, bodies))
+
+        _tell(text, may_know)
 
     def alert(self, text: str) -> None:
-        """As `trouble`, and send a line to followers and to the admins who are online."""
-        self._note_trouble(text)
-        line = f"{self.obj.key if self.obj else self.key}: {text}"
-        self.tell_staff(line)
-        followers = self.state.followers
-        for account in AccountDB.objects.get_connected_accounts():
-            if account.pk not in followers and _is_admin(account):
-                account.msg(literal(line))
+        """As `trouble`, and send a line to the admins who are online."""
+        self.trouble(text)
+        _tell(f"{self.obj.key if self.obj else self.key}: {text}", _is_admin)
 
     def trouble(self, text: str) -> None:
         """Log something staff should know and show it in `aistatus`."""
         self.log(text, warning=True)
-        self._note_trouble(text)
-
-    def _note_trouble(self, text: str) -> None:
         self.runtime.note_trouble(text, self.now())
         self.runtime.counts["troubles"] += 1
         self.audit("trouble", text=text)
@@ -222,7 +214,6 @@ class AssistantPorts(Assistant):
         if reply.cached_tokens:
             figures |= {"cached": reply.cached_tokens, "cached_cost": reply.cached_cost}
         if budget is not None:
-            services.figures().note_prompt(self.scope, budget)
             figures |= {"budget": str(budget), "left_out": budget.left_out}
             figures |= {"trigger": budget.trigger} if budget.trigger else {}
         self.audit("call", purpose=purpose, model=reply.model, tokens=tokens, **figures)
@@ -236,13 +227,19 @@ class AssistantPorts(Assistant):
 
 
 def shared_spend() -> SharedSpend:
-    """The rows of the game and of accounts, and the calls that go on."""
+    """What all assistants have spent, and the calls that go on."""
 
     def make() -> SharedSpend:
-        note, caps = services.figures().note_spend, partial(conf.setting, "SPEND_CAPS")
-        return SharedSpend(SpendRows(), caps, note, conf.runs_here)
+        caps, hidden = partial(conf.setting, "SPEND_CAPS"), partial(hidden_holder, begins=FORGOTTEN)
+        return SharedSpend(Spend.objects, caps, conf.runs_here, hidden)
 
     return services.kept("spend", make)
+
+
+def _tell(text: str, is_meant: Callable[[AccountDB], bool]) -> None:
+    """Send a line to those accounts online that are meant."""
+    for account in filter(is_meant, AccountDB.objects.get_connected_accounts()):
+        account.msg(literal(text))
 
 
 def _is_admin(account: AccountDB) -> bool:

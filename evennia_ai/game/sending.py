@@ -1,8 +1,8 @@
 """Which command sends the line that is heard now, and to whom: what Evennia's hooks leave out.
 
 `origin_of_line` is the only place of the package that looks at the call stack. It looks for the
-command that runs and for Evennia's own ways of sending to a room, by the parameters that these
-document, and at nothing else of what a game's functions hold.
+command that runs, by whose method a function is, and for Evennia's own ways of sending to a room,
+by the parameters that these document. No variable of a game's function is looked at.
 """
 
 import sys
@@ -56,7 +56,8 @@ def origin_of_line(listener: DefaultObject) -> Origin:
     for _ in range(_DEPTH):
         if frame is None or frame.f_globals.get("__name__", "").startswith("twisted."):
             break
-        sender = frame.f_locals.get("self")
+        is_method = frame.f_code.co_varnames[:1] == ("self",)
+        sender = frame.f_locals.get("self") if is_method else None
         if isinstance(sender, Command):
             return _typed(origin, sender)
         is_own &= frame.f_code is not DefaultObject.msg.__code__ or sender is listener

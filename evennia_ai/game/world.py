@@ -3,16 +3,18 @@
 Text of models never reaches Evennia's parsers: it is escaped and sent as a mapping's value.
 """
 
+import hashlib
+import hmac
 import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from itertools import product
+from itertools import islice, product
+from operator import itemgetter
 from typing import Any
 
-import regex
 from django.conf import settings
 from django.utils.timezone import get_default_timezone
 from evennia import (
@@ -24,7 +26,8 @@ from evennia import (
     ObjectDB,
     settings_default,
 )
-from evennia.commands.cmdhandler import cmdhandler
+from evennia.commands.default.general import CmdDrop, CmdGet, CmdGive
+from evennia.objects.objects import ExitCommand
 from evennia.typeclasses.models import TypedObject
 from evennia.utils import logger
 from evennia.utils.ansi import raw
@@ -34,14 +37,15 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai import conf
 from evennia_ai.errors import NotObeyedError, ToolError
-from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.lore import verdicts
 from evennia_ai.game.people import RoomMemory, manners_of
 from evennia_ai.game.rights import as_player
 from evennia_ai.game.running import (
+    FAILED,
     in_order,
     run_command,
+    then,
     told_meanwhile,
 )
 from evennia_ai.game.seeing import (
@@ -50,6 +54,7 @@ from evennia_ai.game.seeing import (
     find,
     hearers,
     is_assistant,
+    is_open,
     is_person,
     name_of,
     names_of,
@@ -59,7 +64,8 @@ from evennia_ai.game.seeing import (
 )
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.language.script import folded, normalized
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
 from evennia_ai.protocol import Named, Told
@@ -67,16 +73,17 @@ from evennia_ai.rag_memory.entities import bare
 from evennia_ai.rag_memory.lore import Verdict
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.turns.routine import BARRED, LOST, THERE, WALKS
+from evennia_ai.turns.spend_book import GUEST
 
 DESCRIPTION_CHARS = 600
+# Names that a model is told of where it named something that is not there.
+MOST_NAMED = 12
 # Locks that Evennia and this package ask before they move a thing or somebody.
 _ACT_LOCKS = ("traverse", "get", "get_from", "drop", "give")
-# Exits of the longest way by a routine.
-MOST_EXITS = 10
+# Rooms among which a routine looks for a place, the nearest first.
+MOST_ROOMS = 300
 # What the assistant calls a room that it cannot see.
 DARK = "a place too dark to see"
-# Words of a text that are looked up as names; databases limit the values in a query.
-_NAME_WORDS = 60
 # Evennia finds links (|lc, |lu, |lt, |le) after it has turned doubled pipes into single ones, so
 # doubling does not protect them: the pipe before such a tag becomes a broken one.
 _LINK_TAG = re.compile(r"\|(?=l[cute])")
@@ -86,7 +93,14 @@ _OWN_REFERENCE = re.compile(r"[/@]me\s+", re.IGNORECASE)
 # Its form of speech inside a pose, which each listener understands as far as they know the
 # language: `"hello"`, or `elvish"hello"`.
 _SPEECH = re.compile(r'((?<!\w)\w+)?(".*")')
-_MEASURE = re.compile(r"^.*\bof\s+", re.IGNORECASE)  # `a pint of ale` may be drawn as ale
+# What a player types to carry things, and Evennia's commands for it, for a game without its own.
+ACT_BY = {
+    "get": "get {thing}",
+    "get_from": "get {thing} from {box}",
+    "drop": "drop {thing}",
+    "give": "give {thing} to {person}",
+}
+_EVENNIAS = {"get": CmdGet, "drop": CmdDrop, "give": CmdGive}
 
 
 def literal(text: str) -> str:
@@ -172,15 +186,25 @@ class GameHandler:
         pieces = self._pieces(text)[:1]
         return in_order(partial(self._utter, p, partial(self._pose, p), "pose") for p in pieces)
 
-    def _utter(self, text: str, act: Callable[[], object], way: str) -> Told:
-        """Say or pose something by the command that ``EVENNIA_AI_SPEAK_BY`` names, else by hooks.
-
-        Either is done once, whatever comes of it: what others have heard is never sent again.
-        """
+    def _utter(self, text: str, hooks: Callable[[], object], way: str) -> Told:
+        """Say or pose by the command that ``EVENNIA_AI_SPEAK_BY`` names for it, else by hooks."""
         name = conf.setting("SPEAK_BY").get(way)
-        if name and (command := self._command(name)):
-            return run_command(self.character, command, text.replace("\n", " "))
-        return tuple(self._told(act))
+        command = self._command(name) if name else None
+        if command is None:
+            told: list[str] = []
+            with told_meanwhile(self.character, told):
+                try:
+                    hooks()
+                except ToolError as error:
+                    raise ToolError(f"{error}{_reason(told)}") from error
+            return tuple(told)
+
+        def ended(told: Sequence[str]) -> Sequence[str]:
+            if FAILED.format(command.key) in told:
+                raise ToolError(f"the game's command `{command.key}` failed")
+            return told
+
+        return then(run_command(self.character, command, text.replace("\n", " ")), ended)
 
     def _pose(
         self, text: str, kind: str = "pose", people: Sequence[DefaultObject] | None = None
@@ -198,14 +222,14 @@ class GameHandler:
 
     def whisper(self, target: str, text: str, audience: str = "public") -> Told:
         """Whisper to somebody present; in a private talk only to its members."""
-        person = self._person(target)
+        person = self._meant(target, "people", None)
         if is_private(audience) and stable_id(person) not in members(audience):
             raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
         return self._voice(self._pieces(text), [person])
 
     def _page(self, speaker_id: str, shown: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
-        account = self._account_of(speaker_id)
+        account = self._account(speaker_id, has_paged=True)
         if account is None:
             raise ToolError("they are gone")
         locks = f"read:id({account.id}) or perm(Admin);delete:id({account.id}) or perm(Admin)"
@@ -214,17 +238,6 @@ class GameHandler:
         )
         name = plain(self.character.get_display_name(account))
         account.msg(f"|c{name}|n |wpages:|n {shown}", from_obj=self.character)
-
-    def _account_of(self, speaker_id: str) -> AccountDB | None:
-        """The account behind the speaker of a page: the one that sent the newest under that id."""
-        script = self.character.assistant
-        pages = (
-            message.metadata.get("account")
-            for message in reversed(script.history.messages() if script else ())
-            if message.channel == "page" and message.speaker_id == speaker_id
-        )
-        found = find(next(pages, None) or speaker_id)
-        return found if isinstance(found, AccountDB) else getattr(found, "account", None)
 
     def speak(
         self, text: str, audience: str, channel: str, asker: str | None, to: str | None = None
@@ -241,7 +254,7 @@ class GameHandler:
             self._page(asker, " ".join(self._pieces(text)))
             return ()
         if is_secret or (channel == "whisper" and asker):
-            first = self._person(asker or next(iter(members(audience))))
+            first = self._meant(asker or next(iter(members(audience))), "people", None)
             circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
             return self._voice(self._pieces(text), list(dict.fromkeys([first, *circle])))
         return in_order(
@@ -269,7 +282,7 @@ class GameHandler:
     def _shown_to(self, audience: str, channel: str, asker: str | None) -> list[Any]:
         """Who may know of a turn: those here, its circle alone, or the account that paged."""
         here = self.character.location.contents if self.character.location else ()
-        account = self._account_of(asker) if channel == "page" and asker else None
+        account = self._account(asker, True) if channel == "page" and asker else None
         circle = members(audience) if is_private(audience) else None
         seers = [obj for obj in here if circle is None or stable_id(obj) in circle]
         return [account] if account else [obj for obj in seers if obj is not self.character]
@@ -277,25 +290,31 @@ class GameHandler:
     def account_id(self, asker: str) -> str:
         """Who answers for what somebody asks: an account, a guest's address; empty for nobody."""
         account = self._account(asker)
-        return _holder(account) if account else ""
+        return holder_of(account) if account else ""
 
-    def _account(self, asker: str) -> AccountDB | None:
-        found = find(asker)
+    def _account(self, asker: str, has_paged: bool = False) -> AccountDB | None:
+        """The account behind somebody; of who `has_paged` the one that did, whoever plays now."""
+        found, script = find(asker), self.character.assistant
         account = found if isinstance(found, AccountDB) else getattr(found, "account", None)
-        return account or self._account_of(asker)  # who paged need not be in the game
+        if account is not None and not has_paged:
+            return account
+        for message in reversed(script.history.messages() if script else ()):
+            if message.channel == "page" and message.speaker_id == asker:
+                return find(message.metadata.get("account", "")) or account
+        return account
 
     def payer(self, asker: str) -> str:
         """Whose lines caused what somebody asks, to bound that; empty for staff."""
-        person, account = find(asker), self._account(asker)
-        room = self.character.location
+        account, room = self._account(asker), self.character.location
         if account is None and room is not None:  # a scripted character, or an assistant
             asker = room.ndb.ai_manners.talk.player if room.ndb.ai_manners else asker
-            person, account = find(asker), self._account(asker)
+            account = self._account(asker)
         if account is None:
             return asker
-        controls = isinstance(person, DefaultObject) and self.character.assistant.may_change(person)
+        person, assistant = find(asker), self.character.assistant
+        controls = isinstance(person, DefaultObject) and assistant.may_change(person)
         is_staff = controls or account.is_superuser or account.check_permstring("Builder")
-        return "" if is_staff else _holder(account)
+        return "" if is_staff else holder_of(account)
 
     def account_name(self, account: str) -> str:
         """The name of an account, by stable id."""
@@ -307,11 +326,14 @@ class GameHandler:
 
         Nothing is shown that `asker` may not see themselves.
         """
-        body, person, text = self.character, self._asker(asker), ""
-        if target and not self._found(target, [*self._within_reach(target, asker), body]):
-            # A detail of Evennia's ExtendedRoom.
-            text = getattr(self._room, "get_detail", lambda *_: "")(target, body)
-        thing = self._room if target is None or text else self._thing(target, asker=asker)
+        body, person, text, thing = self.character, self._asker(asker), "", self._room
+        if target:
+            try:
+                thing = self._meant(target, "", asker)
+            except ToolError:  # perhaps a detail of Evennia's ExtendedRoom
+                text = getattr(thing, "get_detail", lambda *_: "")(target, body)
+                if not text:
+                    raise
         for looker in filter(None, (body, person)):
             if not thing.access(looker, "view", default=True):
                 raise ToolError(f"you cannot see {target or 'anything here'}")
@@ -320,46 +342,32 @@ class GameHandler:
             if not mine <= theirs:
                 both = ", ".join(map(self._name, mine & theirs))
                 text = "\n".join(filter(None, (self._name(thing), described(thing, body), both)))
-        return plain(text or thing.return_appearance(body))[: 4 * DESCRIPTION_CHARS]
+        told: list[str] = []
+        if not text:
+            with told_meanwhile(body, told):  # some rooms send it, and return nothing
+                text = thing.return_appearance(body) or "\n".join(told)
+        return plain(text)[: 4 * DESCRIPTION_CHARS]
 
-    def move(self, direction: str, asker: str | None = None) -> str:
+    def move(self, direction: str, asker: str | None = None) -> str | Deferred[str]:
         """Walk through an exit, by its locks; returns what is seen there.
 
         For an `asker` whom it does not obey, it walks only where they may walk too.
         """
-        way = self._exit(direction, asker)
+        way = self._meant(direction, "exit", asker)
         if not self._lets(asker, way, "traverse"):
             raise ToolError(f"the way `{self._name(way)}` is barred to you")
-        self._go(way)
-        return self.look(asker=asker)
+        return then(self._go(way), lambda _: self.look(asker=asker))
 
-    def _exit(self, name: str, asker: str | None) -> DefaultObject:
-        """The exit that a name or a stable id means."""
-        wanted = folded(name.strip())
-        self._room  # noqa: B018 - raises where there is none
-        ways = [obj for obj in self._seen(asker) if obj.destination]
-        by_id = [way for way in ways if name.strip() == stable_id(way)]
-        by_name = [way for way in ways if wanted in map(folded, names_of(way, self.character))]
-        for way in (*by_id, *by_name):
-            return way
-        known = ", ".join(map(self._name, ways)) or "none"
-        raise ToolError(f"there is no exit `{name}`; exits: {known}")
+    def _go(self, way: DefaultObject) -> Any:
+        """Walk through an exit, by its locks, to the end; `ToolError` where that fails."""
+        before, command = self._room, getattr(way, "exit_command", ExitCommand)()
+        command.obj = way
 
-    def _go(self, way: DefaultObject) -> None:
-        """Walk through an exit, by its locks; `ToolError` where that fails."""
-        before = self._room
+        def arrived(told: Sequence[str]) -> None:
+            if self.character.location is before:
+                raise ToolError(f"you could not go `{self._name(way)}`{_reason(told)}")
 
-        def walk() -> None:
-            if way.access(self.character, "traverse"):
-                way.at_traverse(self.character, way.destination)
-            elif way.db.err_traverse:
-                self.character.msg(way.db.err_traverse)
-            else:
-                way.at_failed_traverse(self.character)
-
-        told = self._told(walk)
-        if self.character.location is before:
-            raise ToolError(f"you could not go `{self._name(way)}`{_reason(told)}")
+        return then(run_command(self.character, command, ""), arrived)
 
     def step_towards(self, place: str) -> str:
         """Walk through the next exit on the way to a room, by name: a word of `turns.routine`.
@@ -370,28 +378,27 @@ class GameHandler:
         if way is None or way is self._room:
             return LOST if way is None else THERE
         try:
-            self._go(way)
+            walk = self._go(way)
         except ToolError:
             return BARRED
+        if isinstance(walk, Deferred):  # where it does not arrive, the next step tries again
+            walk.addErrback(lambda failure: failure.trap(ToolError))
         return WALKS
 
     def _way(self, place: str, is_open: bool) -> DefaultObject | None:
-        """The first exit of a shortest way of at most `MOST_EXITS` to a room; the room if here."""
-        body, known = self.character, {self._room}
-        heads = [(self._room, self._room)]
-        for _ in range(MOST_EXITS + 1):
-            steps: list[tuple[DefaultObject, DefaultObject]] = []
-            for room, first in heads:
-                names = {bare(plain(n)) for n in (room.key, f"#{room.id}", *room.aliases.all())}
-                if place in names or (place == "home" and room is body.home):
-                    return first
-                for way in room.exits:
-                    is_seen = way.access(body, "view", default=True)
-                    is_new = way.destination not in known
-                    if is_seen and is_new and (not is_open or way.access(body, "traverse")):
-                        known.add(way.destination)
-                        steps.append((way.destination, way if first is self._room else first))
-            heads = steps
+        """The first exit of a shortest way to a room within `MOST_ROOMS`; the room if here."""
+        body, first = self.character, {self._room: self._room}
+        rooms = [self._room]
+        for room in islice(rooms, MOST_ROOMS):  # the list grows meanwhile
+            names = {bare(plain(n)) for n in (room.key, f"#{room.id}", *room.aliases.all())}
+            if place in names or (place == "home" and room is body.home):
+                return first[room]
+            for way in room.exits:
+                is_seen = way.access(body, "view", default=True)
+                is_new = way.destination not in first
+                if is_seen and is_new and (not is_open or way.access(body, "traverse")):
+                    first[way.destination] = way if room is self._room else first[room]
+                    rooms.append(way.destination)
         return None
 
     def _command(self, name: str) -> Command | None:
@@ -400,92 +407,84 @@ class GameHandler:
         may = command is not None and command.access(as_player(self.character), "cmd")
         return command if may else None
 
-    def _own(self, name: str) -> Command | None:
-        """A command that the body has and that a player may type, if it is the game's own."""
-        own = self._command(name)
-        return None if type(own).__module__.startswith("evennia.commands.") else own
+    def _carry(self, act: str, thing: DefaultObject, place: DefaultObject, **named: Any) -> Any:
+        """Get, drop or give a thing by typing the command for it once.
 
-    def _told(
-        self, act: Callable[[], object], own: Command | None = None, arguments: str = ""
-    ) -> list[str]:
-        """Do something as the game does it; returns what the body alone is told.
-
-        The game's own command is typed, with names alone; without one, and where that fails with
-        an error, the hooks are called that Evennia's command calls.
+        Returns, when the command has ended, the thing, or what came to hand instead of it, and what
+        was done in words; raises `ToolError` with what the game told the body, if nothing came.
         """
-        body = self.character
-        with told_meanwhile(body) as told:
-            try:
-                if own is not None:
-                    # The command itself: no parser, nick or stack of commands sees the words.
-                    cmdhandler(body, f" {arguments}", callertype="object", cmdobj=own)
-                if own is None or any(map(has_failed, told)):  # made for players alone
-                    told.clear()
-                    act()
-            except ToolError as error:
-                raise ToolError(f"{error}{_reason(told)}") from error
-        return told
+        body, before = self.character, self.character.contents
+        typed, objects = conf.setting("ACT_BY").get(act, ACT_BY[act]), {"thing": thing, **named}
+        means = {}
+        for slot, obj in objects.items():
+            called = self._name(obj).casefold()
+            # Without the number that begins it, too: Evennia takes that for a count.
+            for key in {called, called.lstrip("0123456789").strip()}:
+                means[key] = (obj, obj.location)
+            typed = typed.replace(f"{{{slot}}}", self._name(obj))
+        name, _, arguments = typed.partition(" ")
+        command = self._command(name)
+        if command is None and body.cmdset.current.get(name) is not None:
+            raise ToolError(f"you may not `{name}` here")
+        command = command or _EVENNIAS[act.partition("_")[0]]()
 
-    def get(self, thing: str, asker: str | None = None) -> str:
+        def end(outcome: object) -> object:
+            body.ndb.ai_means = None
+            return outcome
+
+        def moved(told: Sequence[str]) -> tuple[DefaultObject, str]:
+            hand = [each for each in body.contents if each not in before]
+            for here in (thing, *hand):
+                if here.location is place:
+                    return here, f"You {typed}. {self._burden()}"
+            raise ToolError(f"`{typed}` failed{_reason(told)}. {self._burden()}")
+
+        # Where names alone do not tell them apart, the command asks as it asks players.
+        are_told_apart = len({obj for obj, _ in means.values()}) == len(objects)
+        body.ndb.ai_means = means if are_told_apart else None
+        try:
+            told = run_command(body, command, arguments)
+        except BaseException:
+            end(None)
+            raise
+        if isinstance(told, Deferred):
+            return told.addBoth(end).addCallback(moved)
+        end(told)
+        return moved(told)
+
+    def get(self, thing: str, asker: str | None = None) -> str | Deferred[str]:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
-        lying = self._lying(thing, asker)
-        self._check_order(lying, asker)
-        taken = self._pick_up(lying)
-        return f"You pick up {self._numbered(taken)}. {self._carried()}"
+        lying = self._ordered(self._meant(thing, "lying", asker), asker)
+        return then(self._pick_up(lying), itemgetter(1))
 
-    def drop(self, thing: str, asker: str | None = None) -> str:
+    def _pick_up(self, thing: DefaultObject) -> Any:
+        if thing.location is self._room:
+            return self._carry("get", thing, self.character)
+        return self._carry("get_from", thing, self.character, box=thing.location)
+
+    def drop(self, thing: str, asker: str | None = None) -> str | Deferred[str]:
         """Put down something carried, for whoever asks; tells what is carried then."""
-        body, room, burden = self.character, self._room, self._thing(thing, self.character.contents)
-        self._check_order(burden, asker)
-        name = self._numbered(burden)
+        burden = self._ordered(self._meant(thing, "carried", asker), asker)
+        return then(self._carry("drop", burden, self._room), itemgetter(1))
 
-        def put_down() -> None:
-            if burden.at_pre_drop(body) and burden.move_to(room, quiet=True, move_type="drop"):
-                burden.at_drop(body)
-                self._show_act("$You() $conj(drop) {thing}.", thing=name)
+    def give(self, thing: str, to: str, asker: str | None = None) -> str | Deferred[str]:
+        """Hand something carried, else something that lies here, to somebody seen here."""
+        person = self._meant(to, "people", asker)
+        if person not in self._seen():
+            raise ToolError("you do not see whom to give it to")
+        gift = self._ordered(self._meant(thing, "lying or carried", asker), asker)
 
-        told = self._told(put_down, self._own("drop"), self._typed(burden))
-        if burden.location is body:
-            raise ToolError(f"you cannot drop {name}{_reason(told)}. {self._carried()}")
-        return f"You drop {name}. {self._carried()}"
+        def hand_over(held: tuple[DefaultObject, str]) -> Any:
+            # What came to hand may be another thing.
+            burden = held[0] if held[0] is gift else self._ordered(held[0], asker)
+            return self._carry("give", burden, person, person=person)
 
-    def give(self, thing: str, to: str, asker: str | None = None) -> str:
-        """Hand something carried, else something that lies here, to somebody here."""
-        person = self._person(to, asker)
-        if person is self.character:
-            raise ToolError("you cannot give anything to yourself")
-        gift = self._gift(thing, asker)
-        self._check_order(gift, asker)
-        if gift.location is not self.character:
-            gift = self._pick_up(gift)
-        is_seen, body = person in self._seen(), self.character
-        receiver, name = self._name(person) if is_seen else UNSEEN, self._numbered(gift)
+        is_carried = gift.location is self.character
+        held = (gift, "") if is_carried else self._pick_up(gift)
+        return then(then(held, hand_over), itemgetter(1))
 
-        def hand_over() -> None:
-            if gift.at_pre_give(body, person) and gift.move_to(
-                person, quiet=True, move_type="give"
-            ):
-                gift.at_give(body, person)
-                if is_seen:
-                    line = "$You() $conj(give) {thing} to {receiver}."
-                    self._show_act(line, [person], thing=name, receiver=person)
-                person.msg(f"{body.get_display_name(person)} gives you {name}.")
-
-        own = self._own("give") if is_seen else None
-        told = self._told(hand_over, own, f"{self._typed(gift)} to {self._typed(person)}")
-        if gift.location is not person:
-            raise ToolError(
-                f"you could not give {name} to {receiver}{_reason(told)}. {self._carried()}"
-            )
-        return f"You give {name} to {receiver}. {self._carried()}"
-
-    def _gift(self, name: str, asker: str | None) -> DefaultObject:
-        """Something carried, else something that lies here."""
-        carried = self._found(name, self.character.contents)
-        return carried[0] if carried else self._lying(name, asker)
-
-    def _show_act(self, line: str, exclude: Sequence[DefaultObject] = (), **mapping: Any) -> None:
-        self._room.msg_contents(line, exclude=exclude, from_obj=self.character, mapping=mapping)
+    def _burden(self) -> str:
+        return f"You carry {', '.join(self.carried()) or 'nothing'}."
 
     def company(self, idle_s: float) -> tuple[str, ...]:
         """Players seen here who are not idle and let assistants listen, by stable id."""
@@ -507,9 +506,9 @@ class GameHandler:
         return manners_of(self._room)
 
     def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
-        """People here whom the assistant sees, and `asker` too: id, name, player, assistant.
+        """People here whom the assistant sees, and `asker` too: id, name, player, assistant, open.
 
-        The id is that of a mask where they wear one.
+        The id is that of a mask where they wear one. Open is who wears none and hides from nobody.
         """
         return tuple(
             {
@@ -517,6 +516,7 @@ class GameHandler:
                 "key": self._name(obj),
                 "player": bool(obj.has_account),
                 "assistant": is_assistant(obj),
+                "open": is_open(obj) and face_of(obj, self.character) == stable_id(obj),
             }
             for obj in self._seen(asker)
             if is_person(obj)
@@ -571,29 +571,34 @@ class GameHandler:
     def player_called(self, name: str) -> tuple[str, str]:
         """Name and stable id of the one player's character that a name means."""
         wanted = folded(name.strip())
-        present = {each["id"]: each["key"] for each in self.present() if each["player"]}
-        known = {**{p.id: p.name for p in self.people_in(name).values()}, **present}
-        people = {}
-        for each, key in known.items():
-            person = find(each) if wanted in (folded(key), each) else None
-            if isinstance(person, DefaultObject) and is_person(person) and not is_assistant(person):
-                people[each] = key
-        people = {each: people[each] for each in people if each in present} or people
-        if len(people) != 1:
-            raise ToolError(f"{'several' if people else 'no'} players are called `{name[:60]}`")
-        [(person_id, key)] = people.items()
-        return key, person_id
+        known = (find(profile.id) for profile in self.character.entities.called(name))
+        anywhere = [find(wanted), *known, *ObjectDB.objects.filter(db_key__iexact=name.strip())]
+        for among in (self._seen(), anywhere):
+            people = {
+                stable_id(obj): self._name(obj)
+                for obj in among
+                if isinstance(obj, DefaultObject) and is_person(obj) and not is_assistant(obj)
+                if wanted in (folded(self._name(obj)), face_of(obj, self.character))
+            }
+            if len(people) == 1:
+                [(person_id, key)] = people.items()
+                return key, person_id
+            if people:
+                raise ToolError(f"several players are called `{name[:60]}`")
+        raise ToolError(f"no players are called `{name[:60]}`")
 
     def time(self, now: float) -> str:
         """The time as people say it: of the game's calendar, else of the server's time zone.
 
         A game has a calendar of its own if it sets ``TIME_UNITS`` (as for Evennia's contrib
-        `custom_gametime`) or ``TIME_GAME_EPOCH``, or changes ``TIME_FACTOR``.
+        `custom_gametime`) or ``TIME_GAME_EPOCH``, or changes ``TIME_FACTOR``. Else no date is told:
+        that of the players' world is seldom the game's.
         """
         if units := getattr(settings, "TIME_UNITS", None):
             return spoken_units(gametime(absolute=True), units)
         changed = settings.TIME_FACTOR != settings_default.TIME_FACTOR
-        return spoken_time(self.clock(changed or settings.TIME_GAME_EPOCH is not None, now))
+        is_own = changed or settings.TIME_GAME_EPOCH is not None
+        return spoken_time(self.clock(is_own, now), with_date=is_own)
 
     def place(self, asker: str | None = None) -> dict[str, Any]:
         """The room as the assistant and `asker` see it: id, name, description, exits.
@@ -614,16 +619,16 @@ class GameHandler:
 
     def things(self, asker: str | None = None) -> dict[str, str]:
         """What the assistant and `asker` see here besides people and ways out: names by id."""
-        objects = (o for o in self._seen(asker) if not o.destination and not is_person(o))
-        return {stable_id(o): self._numbered(o) for o in objects}
+        return {stable_id(o): self._numbered(o) for o in self._lying(asker)}
+
+    def _lying(self, asker: str | None) -> list[DefaultObject]:
+        return [o for o in self._seen(asker) if not o.destination and not is_person(o)]
 
     def has_things_for(self, asker: str) -> bool:
         """Whether the assistant may fetch or give some thing that it carries or that lies here."""
         body = self.character
-        lying = [obj for obj in self._seen(asker) if not obj.destination and not is_person(obj)]
-        boxes = [obj for obj in (*lying, *body.contents) if obj.access(body, "get_from")]
-        things = [*body.contents, *(obj for obj in lying if obj.access(body, "get"))]
-        things += [obj for box in boxes for obj in box.contents]
+        around = [*self._lying(asker), *self._boxed(asker)]
+        things = [*body.contents, *(obj for obj in around if obj.access(body, "get"))]
         return any(self._may_order(obj, asker) for obj in things)
 
     def carried(self) -> tuple[str, ...]:
@@ -650,22 +655,48 @@ class GameHandler:
 
     def named(self, name: str, place: str, asker: str | None = None) -> Named:
         """What a name or a stable id means in a place of `parameters.Name`; `ToolError` if none."""
+        return self._as_named(self._meant(name, place, asker))
+
+    def _meant(self, name: str, place: str, asker: str | None) -> DefaultObject:
+        """The object that a name or a stable id means in a place of `parameters.Name`."""
+        body = self.character
         match place:
-            case "people":
-                meant = self._person(name, asker)
-                if meant is self.character:
-                    raise ToolError("that is you yourself")
             case "exit":
-                meant = self._exit(name, asker)
+                among = [obj for obj in self._seen(asker) if obj.destination]
             case "carried":
-                meant = self._thing(name, self.character.contents)
+                among = body.contents
             case "lying":
-                meant = self._lying(name, asker)
+                among = [*self._seen(asker), *self._boxed(asker)]
             case "lying or carried":
-                meant = self._gift(name, asker)
+                among = [*body.contents, *self._seen(asker), *self._boxed(asker)]
+            case "people":
+                around = self._within_reach(name, asker)
+                among = [obj for obj in around if is_person(obj) and obj is not body]
             case _:
-                meant = self._thing(name, asker=asker)
-        return self._as_named(meant)
+                among = [*self._within_reach(name, asker), body]
+        found = self._found(name, among)
+        if not found:
+            known = ", ".join(map(self._name, among[:MOST_NAMED])) or "nothing"
+            raise ToolError(f"there is no `{name}` here; there is: {known}")
+        people = [obj for obj in found if is_person(obj)]
+        if len(people) > 1:
+            ids = ", ".join(f"{self._name(o)} [{face_of(o, body)}]" for o in people)
+            raise ToolError(f"there are several `{name}` here, say which id: {ids}")
+        return found[0]
+
+    def _boxed(self, asker: str | None) -> list[DefaultObject]:
+        """What lies in containers here, as far as `asker` sees it and may take it, too.
+
+        A container is what the lock `get_from` opens, as in Evennia's contrib `containers`.
+        """
+        body, person = self.character, self._asker(asker)
+        return [
+            obj
+            for box in [*self._seen(asker), *body.contents]
+            if box.access(body, "get_from") and self._lets(asker, box, "get_from")
+            for obj in seen(box, body)
+            if person is None or obj in seen(box, person)
+        ]
 
     def named_here(self, asker: str | None = None) -> list[Named]:
         """All that a word of `asker` may name here: people, things, exits, what it carries."""
@@ -689,30 +720,12 @@ class GameHandler:
             by_id = []
         return [*by_id, *self._seen(asker), *self.character.contents, self._room]
 
-    def addressee(self, name: str) -> dict[str, str] | None:
-        """Whom `whisper` would reach by this name or stable id: id and key; None if nobody."""
-        try:
-            person = self._person(name)
-        except ToolError:
-            return None
-        return {"id": stable_id(person), "key": self._name(person)}
-
     def people_in(self, text: str) -> dict[str, Profile]:
-        """Profiles by stable id of everybody a text may name, apart from the assistant itself.
-
-        They are characters of the game and people the assistant has a profile of.
-        """
-        profiles = self.character.entities.profiles()
-        known = {key: profile for key, profile in profiles.items() if profile.kind == "person"}
-        # Runs of up to three words, as names are usually written.
-        parts = regex.findall(r"\w[\w'’-]*", text)[:_NAME_WORDS]
-        runs = {" ".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, i + 4)}
-        forms = {form for run in runs for form in (run, run.lower(), run.capitalize(), run.title())}
-        forms |= {made for f in forms for made in (normalized("NFC", f), normalized("NFD", f))}
-        for person in ObjectDB.objects.filter(db_key__in=forms) if forms else ():
-            # A true name means nobody whom the body knows by another one.
-            if isinstance(person, DefaultCharacter) and self._name(person) == plain(person.key):
-                known[stable_id(person)] = Profile(stable_id(person), plain(person.key), "person")
+        """Profiles by id of those whom a text may name: who is here, and people it knows of."""
+        named = self.character.entities.called(text)
+        known = {profile.id: profile for profile in named if profile.kind == "person"}
+        for each in self.present():
+            known[each["id"]] = Profile(each["id"], each["key"], "person")
         known.pop(stable_id(self.character), None)
         return known
 
@@ -755,11 +768,6 @@ class GameHandler:
             theirs &= {(None, lock)}
         return bool(own | theirs)
 
-    def has_turned_away(self, speaker: str) -> bool:
-        """Whether somebody here talks with somebody else by now."""
-        own, room = self.character.stable_id, self.character.location
-        return room is not None and manners_of(room).talk.partners.get(speaker, (own,))[0] != own
-
     def obeys(self, asker: str) -> bool:
         """Whether `asker` controls the body or passes the option `obeys`."""
         person, script = find(asker), self.character.assistant
@@ -778,14 +786,15 @@ class GameHandler:
         listeners = hearers(room) if room is not None else ()
         return all(stable_id(o) in circle for o in listeners if o is not self.character)
 
-    def _check_order(self, thing: DefaultObject, asker: str | None) -> None:
-        """Raise a `ToolError` unless the assistant may fetch or give a thing for `asker`.
+    def _ordered(self, thing: DefaultObject, asker: str | None) -> DefaultObject:
+        """A thing that the assistant may fetch or give for `asker`, else a `ToolError`.
 
         It may for those it obeys, and for anybody who passes the thing's lock `give`.
         """
         if not self._may_order(thing, asker):
             known = self.identify(asker or "")
             raise NotObeyedError(known["key"] if known else "whoever asks")
+        return thing
 
     def _may_order(self, thing: DefaultObject, asker: str | None) -> bool:
         return self._lets(asker, thing, "give", default=False, no_superuser_bypass=True)
@@ -797,63 +806,8 @@ class GameHandler:
         person = find(asker)
         return person is not None and bool(thing.access(person, lock, **strict))
 
-    def _lying(self, name: str, asker: str | None) -> DefaultObject:
-        """What a name means in the room, or in a container: `sword`, `sword from the chest`.
-
-        A container is what the lock `get_from` opens, as in Evennia's contrib `containers`; for an
-        `asker` whom it does not obey, only what that opens to them too.
-        """
-        body, around, person = self.character, self._seen(asker), self._asker(asker)
-        for box in [*around, *body.contents] if not self._found(name, around) else ():
-            if not (box.access(body, "get_from") and self._lets(asker, box, "get_from")):
-                continue
-            theirs = seen(box, person or body)
-            inside = [obj for obj in seen(box, body) if obj in theirs]
-            ends = [n for n in names_of(box, body) if folded(name).endswith(folded(n))]
-            parts = (name[: -len(ends[0])] if ends else name).split()
-            for length in range(len(parts), 0 if ends else len(parts) - 1, -1):
-                if objects := self._found(" ".join(parts[:length]), inside):
-                    return objects[0]
-        return self._thing(name, around)
-
-    def _typed(self, thing: DefaultObject) -> str:
-        """A name by which the game's commands find one thing: `coin-2` of several coins."""
-        name = self._name(thing)
-        alike = self.character.search(name, candidates=thing.location.contents, quiet=True)
-        if thing not in alike or len(alike) < 2:
-            return name
-        number, template = alike.index(thing) + 1, settings.SEARCH_MULTIMATCH_TEMPLATE
-        return str(template.format(number=number, name=name, aliases="", info="").strip())
-
-    def _pick_up(self, thing: DefaultObject) -> DefaultObject:
-        """What is carried after picking up a thing: the thing, or what it dispensed instead."""
-        body, before, name = self.character, self.character.contents, self._numbered(thing)
-        box = None if thing.location is self._room else thing.location
-        opens = getattr(box, "at_pre_get_from", None)
-
-        def pick_up() -> None:
-            if not thing.access(body, "get"):
-                body.msg(thing.db.get_err_msg or "")
-            elif (
-                thing.at_pre_get(body)
-                and (opens is None or opens(body, thing))
-                and thing.move_to(body, quiet=True, move_type="get")
-            ):
-                thing.at_get(body)
-                self._show_act("$You() $conj(pick) up {thing}.", thing=name)
-
-        typed = self._typed(thing) + (f" from {self._typed(box)}" if box else "")
-        told = self._told(pick_up, self._own("get"), typed)
-        for taken in (thing, *body.contents):
-            if taken.location is body and taken not in before:
-                return taken
-        raise ToolError(f"you cannot pick up {name}{_reason(told) or ' now'}")
-
     def _numbered(self, thing: DefaultObject) -> str:
         return plain(thing.get_numbered_name(1, self.character, return_string=True))
-
-    def _carried(self) -> str:
-        return f"You carry {', '.join(self.carried()) or 'nothing'}."
 
     def _passes(self, obj: DefaultObject, lock: str) -> bool:
         # Without a superuser's bypass: an assistant acts with the rights they were granted.
@@ -869,39 +823,14 @@ class GameHandler:
             )
         return [literal(piece) for piece in shown]
 
-    def _person(self, name: str, asker: str | None = None) -> DefaultObject:
-        thing = self._thing(name, asker=asker)
-        if not is_person(thing):
-            raise ToolError(f"{self._name(thing)} is not a person")
-        return thing
-
-    def _thing(
-        self, name: str, among: Sequence[DefaultObject] | None = None, asker: str | None = None
-    ) -> DefaultObject:
-        """The thing or person that a name means, in the room or carried, or only `among` some.
-
-        A stable id also names somebody unseen: who has whispered is answered.
-        """
-        if among is None:
-            among = [*self._within_reach(name, asker), self.character]
-        found = self._found(name, among)
-        if not found:
-            raise ToolError(f"there is no `{name}` here")
-        people = [obj for obj in found if is_person(obj)]
-        if len(people) > 1:
-            ids = ", ".join(f"{self._name(o)} [{face_of(o, self.character)}]" for o in people)
-            raise ToolError(f"there are several `{name}` here, say which id: {ids}")
-        return found[0]
-
     def _found(self, name: str, among: Sequence[DefaultObject]) -> list[DefaultObject]:
         """Those of some things that a stable id or a name means, in whole or in its last words."""
         wanted = name.strip()
-        if (obj := find(wanted)) is not None:  # whoever is called so
+        if (obj := find(wanted)) is not None:
             return [obj] if obj in among else []
         if faces := [o for o in among if face_of(o, self.character) == wanted]:
             return faces
-        bare = _ARTICLE.sub("", wanted)
-        for name in dict.fromkeys((wanted, bare, _MEASURE.sub("", bare))):
+        for name in dict.fromkeys((wanted, _ARTICLE.sub("", wanted))):
             found = self.character.search(name, candidates=among, quiet=True)
             if here := [obj for obj in found if obj in among]:
                 return here
@@ -909,10 +838,24 @@ class GameHandler:
         return [o for o in among if wanted in (n.lower() for n in names_of(o, self.character))]
 
 
-def _holder(account: AccountDB) -> str:
-    """Whose limits an account has: its own, and as a guest those of the address it plays from."""
+def holder_of(account: AccountDB) -> str:
+    """Whose limits an account has: its own, and as a guest those of the address it plays from.
+
+    No address is kept, but a hash of it under the game's secret key, another one each day.
+    """
     if not isinstance(account, DefaultGuest):
         return stable_id(account)
     for session in account.sessions.all():
         account.ndb.ai_address = session.address  # for what is answered after it has left
-    return f"guest {account.ndb.ai_address or stable_id(account)}"
+    return hidden_holder(account.ndb.ai_address or stable_id(account))
+
+
+def hidden_holder(who: str, begins: str = GUEST) -> str:
+    """A holder of limits that stands for a guest today, or for somebody `FORGOTTEN` this month.
+
+    It names nobody.
+    """
+    span = 10 if begins == GUEST else 7
+    text = f"{utc_iso(time.time())[:span]} {who}"
+    key = hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return f"{begins}{key[:16]}"

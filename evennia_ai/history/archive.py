@@ -9,20 +9,20 @@ from itertools import groupby
 from operator import itemgetter
 
 from evennia_ai.history.audience import visible
-from evennia_ai.history.messages import Message, in_order, total_tokens, unmasked
+from evennia_ai.history.messages import Message, in_order, new_id, total_tokens, unmasked
 from evennia_ai.history.pages import KEPT, Store, records
 from evennia_ai.history.records import (
     COMMITTED,
-    ROLLED_BACK,
     CompactionRecord,
     Segment,
     SummaryRecord,
-    as_dict,
+    Tombstones,
 )
 
 ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
-# Ids of messages that were forgotten at somebody's request, and when; no words, no names.
-TOMBSTONES = "tombstones"
+# Ids of messages that were forgotten at somebody's request, and when; no words, no names. Each
+# Attribute holds those of one step, and is never written again.
+TOMBSTONES = "ai_tombstones"
 # Records read from the database at once where there is time between two readings.
 SLICE = 50
 
@@ -35,6 +35,9 @@ class Archive:
         self._segments = records(store, ARCHIVE, Segment, KEPT)
         self._summaries = records(store, SUMMARIES, SummaryRecord)
         self._compactions = records(store, COMPACTIONS, CompactionRecord)
+        self._tombstones = records(store, TOMBSTONES, Tombstones)
+        self._citing: dict[str, list[str]] = {}  # ids of the summaries that cite each message
+        self._known: set[str] = set()  # ids of the summaries that these were read from
 
     def archive(self, segment: Segment) -> None:
         """Write a segment of messages that leave the live history, or what is left of one."""
@@ -42,11 +45,13 @@ class Archive:
 
     def tombstones(self) -> dict[str, str]:
         """When messages were forgotten, by their ids."""
-        return {each: str(at) for each, at in as_dict(self.store.get(TOMBSTONES)).items()}
+        steps = reversed(self._tombstones.all().values())
+        return {message_id: step.at for step in steps for message_id in step.ids}
 
     def add_tombstones(self, message_ids: Iterable[str], at: str) -> None:
         """Note that messages were forgotten, at a time (ISO 8601)."""
-        self.store.set(TOMBSTONES, {**dict.fromkeys(message_ids, at), **self.tombstones()})
+        step = Tombstones(new_id("t"), at, tuple(sorted(message_ids)))
+        self._tombstones.set(step.id, step)
 
     def segments(self) -> Iterator[Segment]:
         """All archive segments, oldest first, loaded one at a time."""
@@ -65,8 +70,7 @@ class Archive:
 
     def restored_segments(self) -> set[str]:
         """Ids of segments whose messages are live again."""
-        rolled_back = (r for r in self.compactions() if r.status == ROLLED_BACK)
-        return {key for record in rolled_back for key in record.segments}
+        return {key for record in self.summaries() if record.rolled_back for key in record.segments}
 
     def save_compaction(self, record: CompactionRecord) -> None:
         """Write a compaction's record."""
@@ -76,10 +80,14 @@ class Archive:
         """The records of all compactions, oldest first."""
         return list(self._compactions.all().values())
 
+    def newest_compactions(self) -> Iterator[CompactionRecord]:
+        """The records of compactions that were not rolled back, newest first, as they are taken."""
+        records = map(self._compactions.get, reversed(self.store.keys(COMPACTIONS)))
+        return (record for record in records if record and record.status == COMMITTED)
+
     def last_compaction(self) -> CompactionRecord | None:
         """The newest compaction that was not rolled back."""
-        records = reversed(self.compactions())
-        return next((record for record in records if record.status == COMMITTED), None)
+        return next(self.newest_compactions(), None)
 
     def note_last_compaction(self) -> None:
         """Store in `script.db.last_compaction` what the newest compaction was."""
@@ -128,22 +136,36 @@ class Archive:
                 seen.add(key)
                 for child in record.child_ids:
                     yield from places(child)
-                for each in record.source_ids if record.segment else ():
-                    yield str(record.segment), each
+                yield from record.places
 
         return list(places(summary_id))
 
     def archived(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Archived messages by their ids, with the others of their segments."""
-        keys = self._segments_with(set(message_ids))
+        wanted = set(message_ids)
+        places = (place for record in self._citing_one(wanted) for place in record.places)
+        keys = list(dict.fromkeys(key for key, each in places if each in wanted))
         self.store.preload(keys, ARCHIVE)
         segments = filter(None, map(self.segment, keys))
         return {message.id: message for segment in segments for message in segment.messages}
 
-    def _segments_with(self, message_ids: set[str]) -> list[str]:
-        """Ids of the segments that records cite one of these messages of, oldest first."""
-        records = self.summaries() if message_ids else ()
-        return [r.segment for r in records if r.segment and message_ids.intersection(r.source_ids)]
+    def left_with(self, message_id: str) -> tuple[str, ...]:
+        """Ids of the messages that left together with one, oldest first; none if it never left."""
+        records = self._citing_one({message_id})
+        return records[-1].source_ids if records else ()
+
+    def _citing_one(self, message_ids: set[str]) -> list[SummaryRecord]:
+        """The records that cite one of these messages, oldest first."""
+        if not message_ids:
+            return []
+        new = [key for key in self.store.keys(SUMMARIES) if key not in self._known]
+        for record in self._summaries.all(new).values():
+            self._known.add(record.id)
+            for each in record.source_ids:
+                self._citing.setdefault(each, []).append(record.id)
+        citing = {key for each in message_ids for key in self._citing.get(each, ())}
+        records = self._summaries.all(sorted(citing)).values()
+        return [r for r in records if not message_ids.isdisjoint(r.source_ids)]
 
     def raw_back(
         self, audience: str, room_tokens: int, live: Iterable[Message] = ()
@@ -158,15 +180,13 @@ class Archive:
         Returns:
             The messages, and how many older ones stay in the archive.
         """
-        restored, shown, tokens, older = self.restored_segments(), list(live), 0, 0
-        for record in reversed(self.summaries()):
-            if not record.segment or record.segment in restored:
-                continue
-            if not visible(record.audience, audience):
-                continue
+        shown, tokens, older = list(live), 0, 0
+        records = (r for r in reversed(self.summaries()) if not r.rolled_back)
+        seen = (r for r in records if visible(r.audience, audience))
+        for key, count in (part for r in seen for part in [*r.segments.items()][::-1]):
             if tokens >= room_tokens:
-                older += len(record.source_ids)
-            elif segment := self.segment(record.segment):
+                older += count
+            elif segment := self.segment(key):
                 raw = [unmasked(m) for m in segment.messages if visible(m.audience, audience)]
                 shown += raw
                 tokens += total_tokens(raw)

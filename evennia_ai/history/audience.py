@@ -67,10 +67,43 @@ def visible(audience: str, viewer: str) -> bool:
     return frozenset() < members(viewer) <= members(audience)
 
 
+class Views:
+    """The tokens that each viewer sees, kept up as messages are added.
+
+    Adding to an audience costs the same however many circles there are that share nobody with it.
+    """
+
+    def __init__(self, tally: Mapping[str, int] | None = None) -> None:
+        self.tally: dict[str, int] = {}  # tokens by audience
+        self._private: dict[str, int] = {}  # of a circle, the private tokens that it sees
+        self._circles: dict[str, list[str]] = {}  # the circles of each person
+        self._widest = 0
+        for audience, tokens in (tally or {}).items():
+            self.add(audience, tokens)
+
+    @property
+    def widest(self) -> int:
+        """The largest sum that any one viewer but staff sees."""
+        return self.tally.get(PUBLIC, 0) + self._widest
+
+    def add(self, audience: str, tokens: int) -> None:
+        """Add tokens, not fewer than 0, of one audience."""
+        people = members(audience)
+        self.tally[audience] = self.tally.get(audience, 0) + tokens
+        if not people:
+            return
+        if audience not in self._private:
+            few = min((self._circles.setdefault(each, []) for each in people), key=len)
+            seen = (self.tally[circle] for circle in few if people <= members(circle))
+            self._private[audience] = sum(seen)
+            for each in people:
+                self._circles[each].append(audience)
+        viewers = {c for each in people for c in self._circles[each] if members(c) <= people}
+        for viewer in viewers:
+            self._private[viewer] += tokens
+            self._widest = max(self._widest, self._private[viewer])
+
+
 def widest_of(tally: Mapping[str, int]) -> int:
     """The largest sum any one viewer sees, from tokens by audience."""
-    viewers = [PUBLIC, *(audience for audience in tally if is_private(audience))]
-    return max(
-        sum(tokens for owner, tokens in tally.items() if visible(owner, viewer))
-        for viewer in viewers
-    )
+    return Views(tally).widest

@@ -8,6 +8,7 @@ job that reads talk (a summary, an extraction) gets it as quoted data, ``Alice [
 
 import json
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import regex
@@ -113,6 +114,7 @@ def flat(text: str) -> str:
     return _TEMPLATE.sub(lambda mark: f"{mark.group()} ", " ".join(_BREAKS.sub(" ", text).split()))
 
 
+@lru_cache(maxsize=8192)  # every prompt shows the newest lines again
 def talk_line(name: str, channel: str, text: str) -> str:
     """One heard line as a prompt shows it, by a name and the channel it came by.
 

@@ -1,7 +1,9 @@
-"""The live conversation history: a list in one Attribute and a small open page in another.
+"""The live conversation history: pages of messages, of which the newest is a list of its own.
 
-Storing a turn writes only the open page; a checkpoint merges it into the list. Token counts are
-kept by audience and summed as messages come, so that usage costs the same at any length.
+Storing a turn writes only a small open page; a checkpoint merges it into the newest page,
+`HISTORY`. A message belongs to the page of its place in the talk, so that older pages, in the
+category `OLDER`, are written again only when their own messages change. Token counts are kept by
+audience and summed as messages come, so that usage costs the same at any length.
 """
 
 import re
@@ -17,20 +19,27 @@ from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
-from evennia_ai.history.audience import widest_of
+from evennia_ai.history.audience import Views
 from evennia_ai.history.messages import Message, call_ids, is_talk, made_at, new_id, utc_iso
 from evennia_ai.history.pages import Store, aside, put_aside
-from evennia_ai.history.pairs import INTERRUPTED, answered, unanswered
+from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.history.records import Segment, as_dict, as_text
-from evennia_ai.history.stored import Unreadable, each_readable
+from evennia_ai.history.stored import Unreadable, as_plain, each_readable
 from evennia_ai.history.verification import EMPTY_DIGEST, Evidence, digest_add
 from evennia_ai.language.words import storable
 
-HISTORY, TAIL = "conversation_history", "conversation_tail"
+HISTORY, TAIL, OLDER = "conversation_history", "conversation_tail", "ai_history"
 # When the record of ids was begun; once written it stays, so that its loss is noticed.
 BEGUN = "conversation_begun"
 PAGE_MESSAGES = 24
 PAGE_CHARS = 24_000
+# Archived messages that are shown on each side of one.
+BESIDE = 50
+# Places of a page: messages that were stored one after another. Summaries' markers are on the
+# first page.
+PAGE_PLACES = 60
+# Messages by the number of their page, in order.
+Pages = dict[int, tuple[Message, ...]]
 
 
 class HistoryHandler(Archive):
@@ -57,9 +66,12 @@ class HistoryHandler(Archive):
         self._stamps: tuple[object, object] | None = None
         self._page: list[Message] = []
         self._all: tuple[Message, ...] = ()
-        self._tally: dict[str, int] = {}
+        self._older: Pages = {}
+        self._newest: tuple[Message, ...] = ()
+        self._ids: dict[str, Message] = {}
+        self._views = Views()
         self._waiting: Counter[str] = Counter()
-        self._widest, self._lines = 0, 0
+        self._lines = 0
         self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
         self._rebuilt_at = ""
 
@@ -80,11 +92,12 @@ class HistoryHandler(Archive):
         page, recorded = [*self._page, *new], _more_recorded(self._recorded, new)
         chars = sum(len(message.content) for message in page)
         if len(page) >= PAGE_MESSAGES or chars >= PAGE_CHARS:
-            self._replace([*self._all, *new], recorded)
+            first = 1 + max(self._older, default=-1)
+            self._write({**self._older, **paged([*self._newest, *page], first)}, recorded)
         else:
             self._set_page(page, recorded)
             self._page, self._recorded = page, recorded
-            self._keep(new)
+        self._keep(new)
         self.store.on_commit(lambda: self._on_append(new))
         return new
 
@@ -101,18 +114,30 @@ class HistoryHandler(Archive):
         """Merge the open page into the history."""
         self._refresh()
         if self._page:
-            self.replace(self._all)
+            self._replace(self._all, self._recorded)
 
     def replace(self, messages: Sequence[Message]) -> None:
         """Make these the whole live history, in one transaction."""
         self._replace(messages, self._recorded)
 
     def _replace(self, messages: Sequence[Message], recorded: tuple[int, str]) -> None:
+        self._write(paged(messages), recorded)
+        self._load()
+
+    def _write(self, pages: Pages, recorded: tuple[int, str]) -> None:
+        """Write the pages that differ from the stored ones, and an empty open page."""
+        older = dict(sorted(pages.items()))
+        newest = older.popitem()[1] if older else ()
         with self.store.transaction():
-            self.store.set(HISTORY, [message.to_dict() for message in messages])
+            for number in self._older.keys() - older.keys():
+                self.store.delete(_page_key(number), OLDER)
+            for number, page in older.items():
+                if self._older.get(number) != page:
+                    self.store.set(_page_key(number), as_plain(page), OLDER)
+            if newest != self._newest:
+                self.store.set(HISTORY, as_plain(newest))
             self._set_page([], recorded)
-        self._recorded = recorded
-        self._load(messages, [])
+        self._older, self._newest, self._page, self._recorded = older, newest, [], recorded
 
     @property
     def recorded(self) -> tuple[int, str]:
@@ -123,60 +148,58 @@ class HistoryHandler(Archive):
     def tokens(self) -> int:
         """Summed tokens of all messages."""
         self._refresh()
-        return sum(self._tally.values())
+        return sum(self._views.tally.values())
 
     def widest_tokens(self) -> int:
         """Tokens of the largest view any one audience has."""
         self._refresh()
-        return self._widest
+        return self._views.widest
 
     def heal(self) -> int:
         """Answer each call without a result, as of a turn cut short; returns how many there were.
 
-        The result, `INTERRUPTED`, stands behind its call, so that the history can be cut there.
+        The result is `INTERRUPTED`; nothing follows a call before it is answered.
         """
         messages = self.messages()
         if not self._waiting:
             return 0
-        at, count = self._now(), self._counter()
-        results = []
-        for index, call_id, name in unanswered(messages):
-            owner = messages[index]
-            result = Message(
+        results = [
+            Message(
                 "tool",
                 INTERRUPTED,
-                audience=owner.audience,
+                audience=messages[index].audience,
                 tool_call_id=call_id,
                 name=name,
-                metadata=owner.metadata,  # a rollback takes an extraction's result with its call
+                metadata=messages[index].metadata,
             )
-            results.append((index, result.completed(count, at, owner.place)))
-        new = [result for _, result in results]
-        self._replace(answered(messages, results), _more_recorded(self._recorded, new))
-        self.store.on_commit(lambda: self._on_append(new))
-        return len(new)
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether every tool call has its result, so that others may follow; constant time."""
-        self._refresh()
-        return not self._waiting
+            for index, call_id, name in unanswered(messages)
+        ]
+        return len(self.append(results))
 
     def around(self, message_id: str) -> Sequence[Message]:
-        """The messages around one: the live history or its archive segment; empty if it is gone."""
-        segments = map(self.segment, reversed(self._segments_with({message_id})))
-        for messages in (self.messages(), *(segment.messages for segment in segments if segment)):
-            if any(message.id == message_id for message in messages):
-                return messages
-        return ()
+        """The messages around one: all live ones, or those that left with it; empty if it is gone.
+
+        Of the latter at most `BESIDE` on each side.
+        """
+        if self.are_live([message_id]):
+            return self._all
+        ids = self.left_with(message_id)
+        place = ids.index(message_id) if message_id in ids else 0
+        return self.by_ids(ids[max(0, place - BESIDE) : place + BESIDE + 1])
 
     def by_ids(self, message_ids: Iterable[str]) -> list[Message]:
         """Messages by their ids, live or archived; unknown ids are left out."""
         wanted = list(message_ids)
-        known = {message.id: message for message in self.messages()}
+        self._refresh()
+        known = {each: self._ids[each] for each in wanted if each in self._ids}
         if missing := [each for each in wanted if each not in known]:
             known = {**self.archived(missing), **known}
         return [known[each] for each in wanted if each in known]
+
+    def are_live(self, message_ids: Iterable[str]) -> bool:
+        """Whether one of these messages is in the live history."""
+        self._refresh()
+        return any(each in self._ids for each in message_ids)
 
     def lines(self) -> int:
         """How many live messages are lines of talk; constant time."""
@@ -189,7 +212,6 @@ class HistoryHandler(Archive):
         return Evidence(
             live=self.messages(),
             segments=tuple(self.segments() if segments is None else segments),
-            restored=frozenset(self.restored_segments()),
             summaries={record.id: record for record in self.summaries()},
             tombstones=frozenset(self.tombstones()),
             recorded_count=count,
@@ -225,20 +247,29 @@ class HistoryHandler(Archive):
         known = self._stamps
         if known is not None and known[0] is stamps[0] and known[1] is stamps[1]:
             return
-        merged, page = self._read(HISTORY), self._read(TAIL)
+        pages, newest, page = self._read_older(), self._read(HISTORY), self._read(TAIL)
+        live = [*chain.from_iterable(pages.values()), *newest, *page]
         if known is None:
-            ids = (message.id for message in merged + page if made_at(message.id) is not None)
+            ids = (message.id for message in live if made_at(message.id) is not None)
             for key in (*self.store.keys(COMPACTIONS)[-1:], max(ids, default="")):
                 new_id.follow(key)
-        is_rebuilt = self._load_recorded([message for message in merged + page if message.id])
-        if is_rebuilt or not all(message.is_complete for message in merged + page):
-            self._adopt(merged + page)
+        is_rebuilt = self._load_recorded([message for message in live if message.id])
+        self._older, self._newest, self._page = pages, tuple(newest), page
+        if is_rebuilt or not all(message.is_complete for message in live):
+            self._adopt(live)
         else:
-            self._load([*merged, *page], page)
+            self._load()
 
-    def _read(self, key: str) -> list[Message]:
+    def _read_older(self) -> Pages:
+        """The stored pages but for the newest, by number."""
+        keys = self.store.keys(OLDER)
+        self.store.preload(keys, OLDER)
+        numbers = {int(key[5:]): key for key in keys if re.fullmatch(r"page_\d{6,9}", key)}
+        return {number: tuple(self._read(numbers[number], OLDER)) for number in sorted(numbers)}
+
+    def _read(self, key: str, category: str | None = None) -> list[Message]:
         """The messages of an Attribute; items that are none are put aside."""
-        raw, odd = self.store.get(key), list[object]()
+        raw, odd = self.store.get(key, category), list[object]()
         items = raw.get("messages") if isinstance(raw, Mapping) else raw
         messages = []
         try:
@@ -248,11 +279,10 @@ class HistoryHandler(Archive):
         if odd:
             with self.store.transaction():
                 for item in odd:
-                    put_aside(self.store, item, key)
+                    put_aside(self.store, item, key, category)
                 plain = [message.to_dict() for message in messages]
-                self.store.set(
-                    key, plain if key == HISTORY else {**as_dict(raw), "messages": plain}
-                )
+                value = {**as_dict(raw), "messages": plain} if key == TAIL else plain
+                self.store.set(key, value, category)
         return messages
 
     def _load_recorded(self, live: list[Message]) -> bool:
@@ -281,11 +311,15 @@ class HistoryHandler(Archive):
         return is_lost
 
     def _adopt(self, raw: list[Message]) -> None:
-        """Complete what was put in by hand: it has the place of the message before it."""
-        at, count = self._now(), self._counter()
-        place, complete = next((m.place for m in raw if m.place), 1.0) / 2, list[Message]()
+        """Complete what was put in by hand: it has the place of the message before it.
+
+        Where all was put in by hand, the messages are counted.
+        """
+        at, count, complete = self._now(), self._counter(), list[Message]()
+        first = next((message.place for message in raw if message.place), None)
+        place = first / 2 if first else 0.0
         for message in raw:
-            place = message.place or place
+            place = message.place or (place if first else place + 1)
             if not message.is_complete:
                 plain = replace(message, content=storable(message.content))
                 message = plain.completed(count, at, place)
@@ -295,22 +329,21 @@ class HistoryHandler(Archive):
         if new:
             self.store.on_commit(lambda: self._on_append(new))
 
-    def _load(self, messages: Sequence[Message], page: list[Message]) -> None:
-        self._page, self._all = page, ()
-        self._tally, self._waiting, self._lines = {}, Counter(), 0
-        self._keep(messages)
+    def _load(self) -> None:
+        self._all, self._ids = (), {}
+        self._views, self._waiting, self._lines = Views(), Counter(), 0
+        self._keep([*chain.from_iterable(self._older.values()), *self._newest, *self._page])
 
     def _keep(self, new: Sequence[Message]) -> None:
         self._all = (*self._all, *new)
         for message in new:
-            owner = message.audience
-            self._tally[owner] = self._tally.get(owner, 0) + message.tokens
+            self._ids[message.id] = message
+            self._views.add(message.audience, message.tokens)
             self._lines += is_talk(message)
             # Count the calls that wait for a result, by their ids.
             self._waiting.update(call_ids(message))
             if message.role == "tool":  # keys of 0 are dropped: `_waiting` is true while calls wait
                 self._waiting -= Counter([message.tool_call_id])
-        self._widest = widest_of(self._tally)
         self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))
 
     def _page_value(self, messages: list[Message], recorded: tuple[int, str]) -> dict[str, Any]:
@@ -320,6 +353,22 @@ class HistoryHandler(Archive):
             **({"rebuilt_at": self._rebuilt_at} if self._rebuilt_at else {}),
             "messages": [message.to_dict() for message in messages],
         }
+
+
+def paged(messages: Iterable[Message], first: int = 0) -> Pages:
+    """Messages on the pages of their places, from the `first` on.
+
+    One whose place is out of order is on the page of the one before it.
+    """
+    pages: dict[int, list[Message]] = {}
+    for message in messages:
+        first = max(first, int(message.place) // PAGE_PLACES)
+        pages.setdefault(first, []).append(message)
+    return {number: tuple(page) for number, page in pages.items()}
+
+
+def _page_key(number: int) -> str:
+    return f"page_{number:06d}"
 
 
 def _more_recorded(recorded: tuple[int, str], messages: Iterable[Message]) -> tuple[int, str]:

@@ -255,7 +255,7 @@ def call_ids(message: Message) -> list[str]:
 def in_order(messages: Iterable[Message]) -> list[Message]:
     """Raw messages as they were stored, whatever left meanwhile.
 
-    One that was put in later, as a late result behind its call, has the place of the one before it.
+    One that was put in by hand has the place of the one before it.
     """
     return sorted(messages, key=lambda message: (message.place, message.id))
 

@@ -29,7 +29,7 @@ class Store(Protocol):
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
 
-    def get_own(self, key: str) -> list[Any]:
+    def get_own(self, key: str, category: str | None = None) -> list[Any]:
         """The items of a stored list that this store has sealed, not those put in by hand."""
 
     def stamp(self, key: str, category: str | None = None) -> object:

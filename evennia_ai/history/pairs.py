@@ -21,6 +21,8 @@ ASKER = "asker"
 FOR = "for"
 # Key of a reply's metadata: the shown memories that it may repeat.
 MEMORIES = "memories"
+# Key of a reply's metadata: what later prompts show of it, where it repeats the ones before.
+SAID_ONCE = "said_once"
 # Characters of a tool's result that a summary or an extraction is made from.
 RESULT_CHARS = 200
 
@@ -95,20 +97,13 @@ def said_and_done(messages: Sequence[Message], traits: ToolTraits) -> list[Messa
 
 
 def cut_points(messages: Sequence[Message]) -> tuple[int, ...]:
-    """Indices at which a history may be cut without parting a tool call from its result.
+    """Indices at which a history may be cut without parting a tool call from its results.
 
-    They are sorted, in 0..len(messages); both ends are always among them.
+    Results stand right behind their calls. The indices are sorted, in 0..len(messages); both ends
+    are always among them.
     """
-    forbidden = [0] * (len(messages) + 2)
-    for result, call in pairing(messages).items():
-        forbidden[call + 1] += 1
-        forbidden[result + 1] -= 1
-    points, depth = [], 0
-    for index in range(len(messages) + 1):
-        depth += forbidden[index]
-        if depth == 0:
-            points.append(index)
-    return tuple(points)
+    inner = (n for n, message in enumerate(messages) if n and message.role != "tool")
+    return tuple(dict.fromkeys((0, *inner, len(messages))))
 
 
 def newest_turn(messages: Sequence[Message]) -> int:
@@ -131,24 +126,6 @@ def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
             else:
                 missing.append((*key, call["function"]["name"]))
     return missing
-
-
-def answered(
-    messages: Sequence[Message], results: Sequence[tuple[int, Message]]
-) -> tuple[Message, ...]:
-    """The messages with late results put in behind their calls and earlier results.
-
-    Each result comes with the index of its call's message.
-    """
-    last = {call: result for result, call in pairing(messages).items()}
-    late: dict[int, list[Message]] = {}
-    for call, result in results:
-        before = last.get(call, call)
-        late.setdefault(before + 1, []).append(replace(result, place=messages[before].place))
-    ordered: list[Message] = []
-    for place, message in enumerate(messages):
-        ordered += [*late.get(place, ()), message]
-    return (*ordered, *late.get(len(messages), ()))
 
 
 def mended(messages: Sequence[Message]) -> tuple[Message, ...]:

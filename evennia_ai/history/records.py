@@ -5,21 +5,25 @@ The readers (`as_text`, `as_count`, ...) turn any stored value into one of their
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import MOST, Stored
 
-# States of a summary.
+# States of a summary (`state_of`).
 LIVE, ABSORBED, ROLLED_BACK = "live", "absorbed", "rolled back"
 # The state of a compaction that was not rolled back.
 COMMITTED = "committed"
+# The tier of the summary of all talk but the newest; one audience sees one of them.
+LONG = "long"
 # The tier of a record that stands for a few lines archived without a summary; no marker shows it.
 UNSUMMARISED = "unsummarised"
 # The text of a summary that lost lines, until it is made again, and of one that was rolled back.
 EMPTIED = "Part of what this summary was made from is forgotten."
+# Most messages of an archive segment, so that one is read and written quickly.
+SEGMENT_MESSAGES = 100
 _LAST_SECOND = 253_000_000_000.0  # in the year 9987
 
 
@@ -65,14 +69,15 @@ def as_list(value: object) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Segment(Stored):
-    """Complete messages that left the live history together, oldest first; never rewritten."""
+    """At most `SEGMENT_MESSAGES` complete messages that left the live history together.
+
+    They are in order, and never rewritten but to forget some.
+    """
 
     id: str
     summary_id: str  # the summary that was made from it
     sha256: str  # its checksum when it was sealed
     messages: tuple[Message, ...]
-    # When messages were forgotten, by their ids.
-    tombstones: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def sealed(cls, segment_id: str, summary_id: str, messages: Sequence[Message]) -> "Segment":
@@ -84,16 +89,14 @@ class Segment(Stored):
         return replace(self, sha256=self.checksum)
 
     def revised(
-        self, message_ids: Collection[str], at: str, change: Callable[[Message], Message]
+        self, message_ids: Collection[str], change: Callable[[Message], Message]
     ) -> "Segment":
-        """The segment with tombstones in place of these messages, forgotten at a time (ISO 8601).
+        """The segment without these messages; the others become what `change` makes of them.
 
-        The others become what `change` makes of them. It is sealed again only if its checksum was
-        right, so that damage stays provable.
+        It is sealed again only if its checksum was right, so that damage stays provable.
         """
         messages = tuple(change(m) for m in self.messages if m.id not in message_ids)
-        gone = dict.fromkeys((each for each in self.message_ids if each in message_ids), at)
-        revised = replace(self, messages=messages, tombstones={**self.tombstones, **gone})
+        revised = replace(self, messages=messages)
         return revised.resealed() if self.checksum == self.sha256 else revised
 
     @property
@@ -103,15 +106,24 @@ class Segment(Stored):
 
     @property
     def checksum(self) -> str:
-        """What its checksum must be: SHA-256 of messages and tombstones as canonical JSON.
+        """What its checksum must be: SHA-256 of its messages as canonical JSON.
 
         That is with sorted keys, without spaces, in UTF-8.
         """
-        plain = [*(message.to_dict() for message in self.messages), dict(self.tombstones)]
+        plain = [message.to_dict() for message in self.messages]
         text = json.dumps(
             plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str
         )
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstones(Stored):
+    """What stands for messages that were forgotten in one step."""
+
+    id: str
+    at: str  # when it was asked for, UTC ISO 8601
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,16 +131,16 @@ class SummaryRecord(Stored):
     """One summary that was ever made."""
 
     id: str
-    tier: str  # ``recent``, ``node``, ``long`` or `UNSUMMARISED`
-    status: str  # `LIVE`, `ABSORBED` or `ROLLED_BACK`
+    tier: str  # ``recent``, ``node``, `LONG` or `UNSUMMARISED`
     created_at: str  # UTC ISO 8601
     audience: str
     text: str
     source_ids: tuple[str, ...] = ()  # the messages it was made from, oldest first
     child_ids: tuple[str, ...] = ()  # the summaries it was made from
-    # The archive segment of its messages; None for a summary of summaries.
-    segment: str | None = None
-    absorbed_by: str | None = None  # the summary that took it over
+    # Of its messages, how many are in each archive segment, in their order; none for a summary of
+    # summaries.
+    segments: Mapping[str, int] = field(default_factory=dict)
+    rolled_back: bool = False  # whether its compaction was taken back
     level: str = ""  # how it was made (`llm_interaction.summary.LEVELS`)
     generation: int = 0  # how many times its audience's history was compacted then
     tree_level: int = 0  # its level in the cascade
@@ -137,6 +149,36 @@ class SummaryRecord(Stored):
     unsupported: int = 0  # how many names, numbers and quotations its source does not have
     # Its model, what it lost, and what else is noted of it.
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """Segment and id of each message it was made from, oldest first."""
+        segments = (key for key, count in self.segments.items() for _ in range(count))
+        return list(zip(segments, self.source_ids, strict=False))
+
+
+def absorbed_by(records: Iterable[SummaryRecord]) -> dict[str, str]:
+    """Which summary took over each of those that were taken over; `records` are oldest first.
+
+    That is the newest one made from it. A long-term one gives way to the next of its audience.
+    """
+    above, long = dict[str, str](), dict[str, str]()
+    for record in records:
+        if record.rolled_back:
+            continue
+        above |= dict.fromkeys(record.child_ids, record.id)
+        if record.tier == LONG:
+            if record.audience in long:
+                above[long[record.audience]] = record.id
+            long[record.audience] = record.id
+    return above
+
+
+def state_of(record: SummaryRecord, above: Mapping[str, str]) -> str:
+    """`LIVE`, `ABSORBED` or `ROLLED_BACK`; `above` is `absorbed_by` of all summaries."""
+    if record.rolled_back:
+        return ROLLED_BACK
+    return ABSORBED if record.id in above else LIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +219,8 @@ class Report(Stored):
 class CompactionRecord(Stored):
     """What one compaction did, and what a rollback needs to undo it.
 
-    `summaries`, `segments` and `entries` are the ids of what it wrote; `entries` are those of the
-    journal, with those of the extractions before it.
+    `summaries` and `entries` are the ids of what it wrote; `entries` are those of the journal, with
+    those of the extractions before it. What left is what the summaries cite.
     """
 
     id: str
@@ -187,13 +229,9 @@ class CompactionRecord(Stored):
     trigger: str
     status: str = COMMITTED  # `COMMITTED` or `ROLLED_BACK`
     report: Report = Report()
-    leaving: tuple[str, ...] = ()  # the messages that left, oldest first
     masked: tuple[str, ...] = ()  # the tool results that were masked
     summaries: tuple[str, ...] = ()
-    segments: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
     # The markers that stood there before, without the texts of their summaries.
     markers_before: tuple[Message, ...] = ()
-    # ``{"status", "absorbed_by"}`` of summaries that it changed, as they were before, by id.
-    summaries_before: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     rolled_back_at: str = ""  # when it was rolled back, UTC ISO 8601

@@ -17,7 +17,7 @@ STRUCTURE = frozenset(
     {"id", "ids", "role", "type", "created_at", "audience", "channel", "tool_call_id", "known_to"}
     | {"digest", "checksum", "recorded_at", "rebuilt_at", "timestamp", "at", "last_at"}
     | {"source_type", "source_ids", "source_message_ids", "sources", "child_ids", "earlier_ids"}
-    | {"consolidated_entry_ids", "message_ids", "replaces", "segment", "absorbed_by", "summary_id"}
+    | {"consolidated_entry_ids", "message_ids", "segments", "summary_id"}
     | {"tier", "status", "state", "level", "archived_at", "compacted_at", "decided_at", "asker"}
     | {"superseded_by"}
 )

@@ -6,9 +6,8 @@ From plain data `verify` checks, and names what fails:
   under a tombstone, and in one of them only;
 - there are as many as were recorded, and the same ones, by a digest of their ids;
 - each segment's checksum matches (`Segment.checksum`);
-- each segment has its summary's record, which cites the segment's messages; from it the chain of
-  summaries that absorbed one another ends at one live summary;
-- each live summary is shown: a marker in the live history names it, or names one made from it;
+- each segment has its summary's record, which cites the segment's messages;
+- each summary of messages is shown: a marker in the live history names it, or one made from it;
 - what a rollback gave back is there again, and what was forgotten is nowhere;
 - no part of the history was put aside because it cannot be read.
 """
@@ -20,12 +19,13 @@ from dataclasses import dataclass, field
 
 from evennia_ai.history.messages import Message
 from evennia_ai.history.records import (
-    ABSORBED,
     LIVE,
-    ROLLED_BACK,
+    LONG,
     UNSUMMARISED,
     Segment,
     SummaryRecord,
+    absorbed_by,
+    state_of,
 )
 
 EMPTY_DIGEST = "0" * 64
@@ -51,7 +51,7 @@ def digest_add(digest: str, ids: Iterable[str]) -> str:
 class Violation:
     """One thing that is wrong; `detail` is a sentence that names the ids.
 
-    `kind` is ``place``, ``record``, ``digest``, ``checksum``, ``chain``, ``marker``, ``sources``,
+    `kind` is ``place``, ``record``, ``digest``, ``checksum``, ``marker``, ``sources``,
     ``restored``, ``tombstone`` or ``unreadable``.
     """
 
@@ -65,7 +65,6 @@ class Evidence:
 
     live: tuple[Message, ...]  # the live history with its markers
     segments: tuple[Segment, ...]
-    restored: frozenset[str]  # ids of segments that a rollback took back
     summaries: Mapping[str, SummaryRecord]
     tombstones: frozenset[str]  # ids of messages that were forgotten at somebody's request
     recorded_count: int  # how many messages were ever recorded, without markers
@@ -75,6 +74,12 @@ class Evidence:
     rebuilt_at: str = ""
     # How many values could not be read and were put aside, by their Attributes.
     aside: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def restored(self) -> frozenset[str]:
+        """Ids of the segments that a rollback took back."""
+        taken_back = (record for record in self.summaries.values() if record.rolled_back)
+        return frozenset(key for record in taken_back for key in record.segments)
 
 
 def verify(evidence: Evidence) -> tuple[Violation, ...]:
@@ -92,12 +97,12 @@ def _named(ids: Iterable[str]) -> str:
 
 def _places_of(evidence: Evidence) -> dict[str, list[str]]:
     """Where each message stands, by its id."""
-    places = defaultdict[str, list[str]](list)
+    places, restored = defaultdict[str, list[str]](list), evidence.restored
     for message in evidence.live:
         if not message.is_summary:
             places[message.id].append("the live history")
     for segment in evidence.segments:
-        for each in segment.message_ids if segment.id not in evidence.restored else ():
+        for each in segment.message_ids if segment.id not in restored else ():
             places[each].append(f"segment `{segment.id}`")
     for each in evidence.tombstones:
         places[each].append("the tombstones")
@@ -145,33 +150,36 @@ def _recorded(evidence: Evidence) -> Iterator[Violation]:
 
 
 def _segments(evidence: Evidence) -> Iterator[Violation]:
-    """Each segment is as it was sealed, with a summary that cites its messages in order.
-
-    Forgotten messages are not in it, but known to all as forgotten.
-    """
+    """Each segment is there once, as it was sealed, without anything that was forgotten."""
     for name, times in Counter(segment.id for segment in evidence.segments).items():
         if times > 1:
             yield Violation("record", f"There are {times} segments of the id `{name}`.")
     for segment in evidence.segments:
-        name, held, graves = f"Segment `{segment.id}`", segment.message_ids, segment.tombstones
+        name, held = f"Segment `{segment.id}`", segment.message_ids
         if segment.checksum != segment.sha256:
             detail = f"{name} ({_named(held)}) was changed: its checksum differs."
             yield Violation("checksum", detail)
-        if unknown := sorted(set(graves) - evidence.tombstones):
-            detail = f"{name} alone has tombstones for {_named(unknown)}."
-            yield Violation("tombstone", detail)
         if left := [each for each in held if each in evidence.tombstones]:
             detail = f"{name} still holds {_named(left)}, which was forgotten."
             yield Violation("tombstone", detail)
-        record = evidence.summaries.get(segment.summary_id)
-        if record is None or record.segment != segment.id:
+
+
+def _sources(evidence: Evidence) -> Iterator[Violation]:
+    """Each segment has a summary that cites its messages in order, and what of it is forgotten."""
+    cited = defaultdict[str, list[str]](list)
+    for record in evidence.summaries.values():
+        for key, message_id in record.places:
+            cited[key].append(message_id)
+    for segment in evidence.segments:
+        name, held = f"Segment `{segment.id}`", segment.message_ids
+        summary = evidence.summaries.get(segment.summary_id)
+        left = [each for each in cited[segment.id] if each not in evidence.tombstones]
+        if summary is None or segment.id not in summary.segments:
             detail = f"{name} names the summary `{segment.summary_id}`, which does not name it."
             yield Violation("record", detail)
-            continue
-        cited = [each for each in record.source_ids if each not in graves]
-        if cited != held:
-            odd = sorted(set(cited) ^ set(held)) or held
-            detail = f"Summary `{record.id}` cites other messages than {name}: see {_named(odd)}."
+        elif left != held:
+            odd = sorted(set(left) ^ set(held)) or held
+            detail = f"Summary `{summary.id}` cites other messages than {name}: see {_named(odd)}."
             yield Violation("sources", detail)
 
 
@@ -180,47 +188,24 @@ def _records(evidence: Evidence) -> Iterator[Violation]:
     segments = {segment.id for segment in evidence.segments}
     for key, record in evidence.summaries.items():
         lost = [each for each in record.child_ids if each not in evidence.summaries]
-        lost += [record.segment] if record.segment and record.segment not in segments else []
+        lost += [each for each in record.segments if each not in segments]
         if lost:
             detail = f"Summary `{key}` was made from {_named(lost)}, without a record."
             yield Violation("record", detail)
-
-
-def _chain_fault(summaries: Mapping[str, SummaryRecord], summary_id: str) -> str:
-    """Why a chain of summaries ends at no live one; empty if it does."""
-    passed, at = set[str](), summary_id
-    while at not in passed:
-        passed.add(at)
-        record = summaries.get(at)
-        if record is None:
-            return f"breaks at `{at}`, which has no record"
-        by = record.absorbed_by
-        if record.status == LIVE and not by:
-            return ""
-        if record.status != ABSORBED or not by:
-            return f"ends at `{at}`, which is {record.status} and absorbed by `{by}`"
-        at = by
-    return f"runs in a ring at `{at}`"
-
-
-def _chains(evidence: Evidence) -> Iterator[Violation]:
-    """From each segment that was not restored, and each summary in use, a chain ends live."""
-    segments = {s.summary_id: s.id for s in evidence.segments if s.id not in evidence.restored}
-    for key, record in evidence.summaries.items():
-        is_used = key in segments or record.status != ROLLED_BACK
-        if is_used and (fault := _chain_fault(evidence.summaries, key)):
-            of = f" of segment `{segments[key]}`" if key in segments else ""
-            yield Violation("chain", f"The chain from summary `{key}`{of} {fault}.")
+        if record.source_ids[len(record.places) :]:
+            detail = f"Summary `{key}` cites more messages than its segments have."
+            yield Violation("sources", detail)
 
 
 def _markers(evidence: Evidence) -> Iterator[Violation]:
-    """Each marker shows a live summary, once, and each live summary is shown."""
-    shown = list[str]()
+    """Each marker shows a summary in use, once, and below those shown are all of raw messages."""
+    above, shown = absorbed_by(evidence.summaries.values()), list[str]()
     for marker in (message for message in evidence.live if message.is_summary):
         summary_id = str(marker.metadata.get("summary_id") or "")
         record = evidence.summaries.get(summary_id)
-        if summary_id in shown or record is None or record.status != LIVE:
-            is_how = "shown twice" if summary_id in shown else record and record.status or "unknown"
+        state = state_of(record, above) if record else "unknown"
+        if summary_id in shown or state != LIVE:
+            is_how = "shown twice" if summary_id in shown else state
             detail = f"Marker `{marker.id}` shows summary `{summary_id}`, which is {is_how}."
             yield Violation("marker", detail)
         shown.append(summary_id)
@@ -231,36 +216,38 @@ def _markers(evidence: Evidence) -> Iterator[Violation]:
             reached.add(summary_id)
             waiting += evidence.summaries[summary_id].child_ids
     for key, record in evidence.summaries.items():
-        if record.status == LIVE and record.tier != UNSUMMARISED and key not in reached:
-            detail = f"Summary `{key}` is live, but no marker in the history shows it."
+        is_used = not record.rolled_back and record.tier not in (LONG, UNSUMMARISED)
+        if is_used and key not in reached:
+            detail = f"No marker in the history shows summary `{key}`, or one made from it."
             yield Violation("marker", detail)
 
 
 def _restored(evidence: Evidence) -> Iterator[Violation]:
-    """What a rollback restored is elsewhere again, and its summary rolled back."""
-    unknown = evidence.restored - {segment.id for segment in evidence.segments}
-    if unknown:
-        detail = f"{_named(sorted(unknown))} was restored, but there is no such segment."
-        yield Violation("restored", detail)
-    places = _places_of(evidence)
+    """What a rollback restored is elsewhere again."""
+    places, restored = _places_of(evidence), evidence.restored
     for segment in evidence.segments:
-        if segment.id not in evidence.restored:
-            continue
-        if lost := [each for each in segment.message_ids if each not in places]:
+        lost = [each for each in segment.message_ids if each not in places]
+        if lost and segment.id in restored:
             detail = f"Segment `{segment.id}` was restored, but {_named(lost)} is nowhere else."
             yield Violation("restored", detail)
-        record = evidence.summaries.get(segment.summary_id)
-        if record is not None and record.status != ROLLED_BACK:
-            detail = f"Segment `{segment.id}` was restored; its summary is {record.status}."
-            yield Violation("restored", detail)
+
+
+# What begins the names of what a history is made of.
+_HISTORY = (
+    "conversation_",
+    "ai_archive_",
+    "ai_summaries_",
+    "ai_compactions_",
+    "ai_tombstones_",
+)
 
 
 def _unreadable(evidence: Evidence) -> Iterator[Violation]:
     """Nothing of the history was put aside."""
     for name, count in evidence.aside.items():
-        if name.startswith(("conversation_", "ai_archive_", "ai_summaries_", "ai_compactions_")):
+        if name.startswith(_HISTORY):
             detail = f"{count} of `{name}` could not be read and are put aside in `ai_damaged`."
             yield Violation("unreadable", detail)
 
 
-CHECKS = (_places, _recorded, _segments, _records, _chains, _markers, _restored, _unreadable)
+CHECKS = (_places, _recorded, _segments, _sources, _records, _markers, _restored, _unreadable)

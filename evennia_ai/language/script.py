@@ -54,8 +54,6 @@ _LAST_LETTER, _GREEK = regex.compile(r"(?r)\w"), regex.compile(r"\p{Greek}")
 FORM_LETTERS, FORM_SHARE = 3, 0.57
 # So many words in a row, or letters of a script without spaces, are somebody's own wording.
 RUN_WORDS, RUN_LETTERS = 5, 12
-# Least letters of a word that may be part of another, as `Schlüssel` of `Kellerschlüssel`.
-COMPOUND_LETTERS = 5
 
 
 # Beside these a word of another script needs no blank, and words of theirs need none at all.
@@ -172,10 +170,3 @@ def akin(one: str, other: str) -> bool:
     return alike >= FORM_LETTERS and (
         (alike == len(short) and alike > FORM_LETTERS) or alike >= FORM_SHARE * len(long)
     )
-
-
-def meets(asked: str, told: str) -> bool:
-    """Whether two stems are forms of a word, or one is part of the other, as in compounds."""
-    short, long = sorted((asked, told), key=len)
-    least = 1 if is_unparted(short) else COMPOUND_LETTERS
-    return akin(asked, told) or (len(short) >= least and short in long)

@@ -79,21 +79,23 @@ def tables() -> Mapping[str, Table]:
 def language_of(text: str, talk: str = "") -> str:
     """The code of the language that a text shows without doubt; else ``""``.
 
-    A script that only one language has shows it; else two words that only one has, if the text
-    has fewer words of the language of the `talk`.
+    A script that only one language has shows it; else two little words of it that the language of
+    the `talk` does not have, if the text has fewer of every other language. Of languages with as
+    many that one counts of whose words more are its own alone.
     """
     text = text[:_READ]
     if not text.isascii() and (code := _by_script(text)):
         return code
-    said = set(words(text))
-    owners = (_owners().get(word, ()) for word in said)
-    counts = Counter(codes[0] for codes in owners if len(codes) == 1)
-    code, count = max(counts.items(), key=lambda each: each[1], default=("", 0))
-    if count < SURE_WORDS or list(counts.values()).count(count) > 1:
+    owners = [codes for word in set(words(text)) if (codes := _owners().get(word))]
+    counts = Counter(code for codes in owners for code in codes)
+    alone = Counter(codes[0] for codes in owners if len(codes) == 1)
+    others = Counter(code for codes in owners if talk not in codes for code in codes)
+    ranked = sorted(((count, alone[code], code) for code, count in counts.items()), reverse=True)
+    if not ranked or others[ranked[0][2]] < SURE_WORDS or counts[talk] >= ranked[0][0]:
         return ""
-    if talk in tables() and code != talk and len(said & tables()[talk].little) >= count:
+    if ranked[1:] and ranked[0][:2] == ranked[1][:2]:
         return ""
-    return code
+    return ranked[0][2]
 
 
 def _by_script(text: str) -> str:

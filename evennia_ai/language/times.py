@@ -38,9 +38,10 @@ _BARE = regex.compile(_HOUR_FIGURE + r"(?P<minute>(?!))?(?P<minutes>(?!))?(?P<ha
 _BESIDE = 12
 
 
-def spoken_time(at: datetime) -> str:
-    """``about a quarter past nine in the evening, Sunday 22 November 2026``."""
-    return f"{_clock(at.hour, at.minute)}, {at:%A} {at.day} {at:%B} {at.year}"
+def spoken_time(at: datetime, with_date: bool) -> str:
+    """``about a quarter past nine in the evening, Sunday``, and ``22 November 2026`` if asked."""
+    said = f"{_clock(at.hour, at.minute)}, {at:%A}"
+    return f"{said} {at.day} {at:%B} {at.year}" if with_date else said
 
 
 def spoken_units(seconds: float, units: Mapping[str, int]) -> str:

@@ -1,11 +1,7 @@
-"""Words of a text: its sentences, common words and stems, names, and what it is about.
+"""Words of a text: its sentences, common words and stems, names, and what it is about."""
 
-The package has no other stemmers.
-"""
-
-import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -39,26 +35,20 @@ _FLEETING = regex.compile("(?<=.{3})[eео](?=[^aeiouyаеиоуыэюя]$)")
 # Little words that Arabic and Hebrew write together with the next.
 _PREFIX = regex.compile("[ولبفك]{1,2}|[ולבכמשה]{1,2}")
 
-# Given names among the words that say nothing of a subject: in English a person called Will or May.
-ALSO_NAMES = frozenset(("will", "may"))
 # A word that does not begin a sentence, and the one behind it.
 _INNER = re.compile(r"(?<=[\w,;)'’]\s)[^\W\d_]\w*")
 # Words of a text that are read; what is beyond them costs time and says little.
 MOST_WORDS = 400
 # The same as `SENTENCE_END` for plain letters, ten times as fast: every text of an index is read.
 _PLAIN_END = re.compile(r"(?<=[.!?;])[\"')]*\s+")
-# What marks a cut in an excerpt, and where sentences end.
+# What marks a cut in an excerpt.
 CUT = "…"
-# Places of wanted words among which the best part of a line is looked for.
-MOST_PLACES = 200
-_END = re.compile(r"[.!?؟۔।]\s+|[。！？]")
 # An escape in JSON: both halves of a character, half of one or a NUL, or any other.
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}"
     r"|(u[dD][89a-fA-F][\da-fA-F]{2}|u0000)|.)",
     re.S,
 )
-_SPOKEN = regex.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 
 
 def storable(text: str) -> str:
@@ -110,85 +100,24 @@ def capitals(text: str) -> frozenset[str]:
     return frozenset(word.lower() for word in _INNER.findall(text) if word[0].isupper())
 
 
-def names_among(text: str) -> frozenset[str]:
-    """The words, in lower case, that mean somebody here and are stop words elsewhere.
-
-    Such a word has a capital within a sentence, or begins one that asks nothing.
-    """
-    if not any(name.title() in text for name in ALSO_NAMES):
-        return frozenset()
-    firsts = (spoken_words(part)[:1] for part in sentences(text) if not is_asked(part))
-    begins = {bare(word.lower()) for word, *_ in filter(None, firsts) if word[0].isupper()}
-    return (capitals(text) | begins) & ALSO_NAMES
-
-
 @lru_cache(maxsize=65_536)
 def stem(word: str, code: str = DEFAULT) -> str:
-    """A word without its endings, so that `dances`, `danced`, `dancing` meet.
+    """A folded word without its endings, so that `dances`, `danced`, `dancing` meet.
 
-    By the stemmer that the language's table names: Snowball's, or ``light``, which takes one
-    plural, one verb ending and one derivation off English words, fewer than Porter's.
+    By the Snowball stemmer that the language's table names; a word as it is where it names none.
     """
     return _stemmer(code)(word)
-
-
-def _light_stem(word: str) -> str:
-    if len(word) <= 3 or not word.isascii():
-        return word
-    word = _without_verb_ending(singular(word))
-    if word.endswith("ly") and len(word) > 5:
-        word = word[:-2]
-    for ending in ("ation", "ment", "ness"):
-        if word.endswith(ending) and len(word) > 7:
-            word = word[: -len(ending)]
-            break
-    if word.endswith("e") and len(word) > 3:
-        word = word[:-1]
-    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
 
 
 @cache
 def _stemmer(code: str) -> Callable[[str], str]:
     name, prefixes = (tables()[code].data.get(key) for key in ("stemmer", "verb_prefixes"))
-    if name == "light":
-        return _light_stem
     if not name:
         return str
     by_ending = snowballstemmer.stemmer(name).stemWord
     person = regex.compile(rf"^[{prefixes}](?=.{{3}})" if prefixes else "(?!)")
     # Some stems are no longer folded: Turkish `borc-um` becomes `borç`.
     return lambda word: person.sub("", folded(by_ending(word)))
-
-
-def singular(word: str) -> str:
-    """A word in lower case without its plural ending."""
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("sses", "xes", "zes", "ches", "shes")) and len(word) > 4:
-        return word[:-2]
-    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
-
-
-def _without_verb_ending(word: str) -> str:
-    for ending in ("ing", "ed"):
-        base = word[: -len(ending)]
-        if word.endswith(ending) and len(base) >= 3 and regex.search("[aeiouy]", base):
-            doubled = len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz"
-            return base[:-1] if doubled else base
-    return word
-
-
-def spoken_words(text: str) -> list[str]:
-    """Words of a text as they stand, a contraction or possessive being one word."""
-    return list(_SPOKEN.findall(text))
-
-
-def bare(word: str) -> str:
-    """A word in lower case without a possessive or contracted ending; ``not`` for ``don't``."""
-    head, mark, ending = word.replace("’", "'").partition("'")
-    return "not" if ending == "t" and head.endswith("n") else head if mark else word
 
 
 def without_article(name: str) -> str:
@@ -198,55 +127,8 @@ def without_article(name: str) -> str:
 
 
 def is_common(word: str) -> bool:
-    """Whether a bare word in lower case, or its singular, says nothing of a subject."""
-    return any(each in tables()[DEFAULT].little for each in (word, singular(word)))
-
-
-def mentions(text: str, names: Iterable[str], others: Collection[str] = ()) -> bool:
-    """Whether a text names somebody, by a name or a part with a capital, as `Ann` of `Ann Lee`.
-
-    A word with a capital, or of a script without, may be any form of a name: `Annę` is `Anna`. One
-    without is none, but in a name of several or without capitals. Ordinary words and names of
-    `others` are no forms of it; a name that is an ordinary word itself must be a name here, as
-    `Will` in `Will is late`.
-    """
-    ordinary = tables()[DEFAULT].little | table_of(text).little
-    named = set(map(folded, capitals(text) | names_among(text)))
-    said = places(text)
-
-    def fits(at: int, word: str, name: str) -> bool:
-        if word == name or word in ordinary or not is_form(word, name):
-            return word == name
-        spelt = text[at : at + len(word)].casefold()  # `Annę` is not `Anne`
-        return all(spelt not in other.casefold().split() for other in others)
-
-    def is_there(row: list[tuple[int, str]], name: list[str], is_lower: bool) -> bool:
-        spelt = [word for _, word in row]
-        letters = [text[place] for place, _ in row]
-        if spelt == name and len(name) == 1 and name[0] in ordinary:
-            return name[0] in named or letters[0].lower() == letters[0].upper()
-        if not any(map(_is_capital, letters)):
-            is_told = is_lower or (len(name) > 1 and not ordinary.issuperset(name))
-            return is_told and spelt == name
-        pairs = zip(row, name, strict=False)
-        return len(row) == len(name) and all(fits(*place, wanted) for place, wanted in pairs)
-
-    def is_named(name: str) -> bool:
-        row = [word for _, word in places(name)]
-        rows = (said[at : at + len(row)] for at in range(len(said) if row else 0))
-        return any(is_there(each, row, not _has_capital(name)) for each in rows)
-
-    parts = {part for name in names for part in name.split() if _has_capital(part)}
-    return any(map(is_named, {*names, *(part for part in parts if folded(part) not in ordinary)}))
-
-
-def _is_capital(letter: str) -> bool:
-    """Whether a letter is one that begins names, as each of a script without case."""
-    return letter == letter.title()
-
-
-def _has_capital(name: str) -> bool:
-    return any(_is_capital(name[at]) for at, _ in places(name))
+    """Whether a folded word says nothing of a subject in English."""
+    return word in tables()[DEFAULT].little
 
 
 def is_form(word: str, name: str) -> bool:
@@ -263,31 +145,23 @@ def is_form(word: str, name: str) -> bool:
     )
 
 
-@lru_cache(maxsize=8_192)
-def telling_stem(word: str) -> str:
-    """The stem of an English word in lower case; empty for one that says nothing of a subject."""
-    word = bare(word)
-    tells = word.isdigit() or (len(word) > 1 and not is_common(word))
-    return stem(word) if tells else ""
-
-
-def telling_words(text: str, heard: Collection[str] = ()) -> frozenset[str]:
+def telling_words(text: str, heard: Iterable[str] = ()) -> frozenset[str]:
     """Stems of the words that say what a text is about.
 
     `heard` are names that everybody here hears all the time, as the assistant's own.
     """
     table = table_of(text)
-    if table.code != DEFAULT:
-        known = {word for name in heard for word in words(name)}
-        return frozenset(stem(w, table.code) for w in content_words(text, table) if w not in known)
-    meant = names_among(text)
-    common = {bare(word) for name in heard for word in spoken_words(name.lower())}
-    found = {bare(folded(word)) for word in spoken_words(text)} - common
-    return frozenset(filter(None, (telling_stem(word) for word in found - meant))) | meant - common
+    common = {word for name in heard for word in words(name)}
+    told = (word for word in content_words(text, table) if word not in common)
+    return frozenset(stem(word, table.code) for word in told)
 
 
-def content_words(text: str, table: Table) -> list[str]:
-    """The words of a text, in order, that say something of a subject."""
+def content_words(text: str, table: Table, little: frozenset[str] | None = None) -> list[str]:
+    """The words of a text, in order, that say something of a subject.
+
+    `little` are those that say nothing, by default the language's.
+    """
+    little = table.little if little is None else little
     text, is_unparted = folded(text), table.data.get("unparted")
     if is_unparted:
         text = _endings(table.code).sub("", text)
@@ -295,7 +169,7 @@ def content_words(text: str, table: Table) -> list[str]:
     return [
         word
         for word in words_of(text)
-        if word not in table.little and (word[1:] or word.isdigit() or is_unparted)
+        if word not in little and (word[1:] or word.isdigit() or is_unparted)
     ]
 
 
@@ -320,59 +194,44 @@ def plain(text: str) -> str:
 def excerpt(text: str, query: str, room: int) -> str:
     """The part of a text that shares most with a query, in at most `room` characters.
 
-    Whole lines, or else the part of the best with most of the query's words, in whole sentences
-    where there are any. An ellipsis marks a cut, behind a blank where it is between sentences.
+    The best lines as far as they fit, in order; else the best sentence of the best line with those
+    around it, else a piece of that line. An ellipsis marks a cut in a line.
     """
-    rows = [row for row in text.splitlines() if row.strip()]
-    if len(text) <= room or not rows:
-        return text[:room]
-    wanted = set(_compared(query).values())
-    best = sorted(range(len(rows)), key=lambda at: -len(wanted & set(_compared(rows[at]).values())))
-    kept: list[int] = []
-    left = room
-    for at in best:
-        if len(rows[at]) < left:
-            kept.append(at)
-            left -= len(rows[at]) + 1
-    if kept[:1] != best[:1]:
-        return _part(rows[best[0]], wanted, room)
-    return "\n".join(rows[at] for at in sorted(kept))
+    if len(text) <= room:
+        return text
+    table = table_of(query)
 
+    def shared(part: str) -> int:
+        return len(wanted & {stem(word, table.code) for word in words(part)})
 
-def _part(row: str, wanted: set[str], room: int) -> str:
-    """The part of a line with most of the wanted words, from shortly before the first of them."""
+    wanted = {stem(word, table.code) for word in words(query) if word not in table.little}
+    rows = [row for row in text.splitlines() if row.strip()] or [text]
+    best = sorted(range(len(rows)), key=lambda at: -shared(rows[at]))
+    row = rows[best[0]]
     if len(row) <= room:
-        return row
-    places = ((at, word) for at, word in _compared(row).items() if word in wanted)
-    shared = dict(itertools.islice(places, MOST_PLACES))
-    width = room - 2 * len(CUT) - 1
-    lead = width // 3
-
-    def held(at: int) -> int:
-        return len({word for place, word in shared.items() if at <= place < at + width - lead})
-
-    first = max(shared, key=lambda at: (held(at), -at), default=0)
-    if held(first) > 1:  # the last place from which they all are there: they stand together
-        nearer = (at for at in shared if first < at < first + width - lead)
-        first = max((at for at in nearer if held(at) == held(first)), default=first)
-    start = max(0, min(first - lead, len(row) - width))
-    if sentence := _END.search(row, start, first) if start else None:
-        start, head = sentence.end(), f"{CUT} "
-    elif start:
-        start, head = row.find(" ", start, first) + 1 or start, CUT
-    else:
-        head = ""
-    end = start + width
-    if end >= len(row):
-        return head + row[start:]
-    last = max((at for at in shared if first <= at < end), default=first)
-    if ends := [sentence.end() for sentence in _END.finditer(row, last, end)]:
-        return f"{head}{row[start : ends[-1]].rstrip()} {CUT}"
-    return f"{head}{row[start : row.rfind(' ', first, end) % (end + 1)]}{CUT}"
+        return "\n".join(rows[at] for at in _fitting(rows, best, room))
+    width = room - 2 * len(CUT) - 2
+    parts = list(filter(None, SENTENCE_END.split(row)))
+    first = max(range(len(parts)), key=lambda at: shared(parts[at]))
+    if len(parts[first]) <= width:
+        near = sorted(range(len(parts)), key=lambda at: abs(at - first))
+        kept = _fitting(parts, near, width)
+        before, behind = kept[0] > 0, kept[-1] < len(parts) - 1
+        shown = " ".join(parts[at] for at in kept)
+        return f"{CUT} " * before + shown + f" {CUT}" * behind
+    at = next((at for at, word in places(row) if stem(word, table.code) in wanted), 0)
+    start = max(row.rfind(" ", 0, max(0, at - width // 3)) + 1, at - width // 2)
+    piece = row[start : start + width]
+    return f"{CUT * (start > 0)}{piece.rpartition(' ')[0] or piece}{CUT}"
 
 
-def _compared(text: str) -> dict[int, str]:
-    """The stems of a text's words, without common ones, by where they begin."""
-    table = table_of(text)
-    common = table.little
-    return {at: stem(word, table.code) for at, word in places(text) if word not in common}
+def _fitting(parts: Sequence[str], ranked: Sequence[int], room: int) -> list[int]:
+    """The places, in order, of the first of some ranked parts that fit together."""
+    kept = list[int]()
+    for at in ranked:
+        room -= len(parts[at])
+        if room < 0:
+            break
+        room -= 1
+        kept.append(at)
+    return sorted(kept)

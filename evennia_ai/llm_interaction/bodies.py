@@ -9,9 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evennia_ai.history.records import as_dict, as_list
-
-# The parts of a streamed reply whose pieces are put together.
-_PIECES = ("content", "reasoning_content")
+from evennia_ai.llm_interaction.tool_calls import loaded
 
 
 def plain_body(body: bytes) -> bytes:
@@ -19,7 +17,8 @@ def plain_body(body: bytes) -> bytes:
     text = body.decode("utf-8-sig", "ignore")
     reply = _loaded(text)
     is_odd = not body.startswith(b"{") or len(text.encode()) != len(body)
-    if not reply or _is_piece(reply):
+    choices = map(as_dict, as_list(reply.get("choices")))
+    if not reply or any("delta" in choice for choice in choices):  # one event of a stream
         is_odd = True
         reply = _joined([reply] if reply else filter(None, map(_loaded, text.splitlines())))
     if not reply:
@@ -33,16 +32,7 @@ def plain_body(body: bytes) -> bytes:
 
 def _loaded(text: str) -> dict[str, Any]:
     """The JSON object of a body, or of an event's line; empty if it is none."""
-    try:
-        value = json.loads(text.strip().removeprefix("data:"))
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _is_piece(reply: Mapping[str, Any]) -> bool:
-    """Whether a reply is one event of a stream."""
-    return any("delta" in as_dict(each) for each in as_list(reply.get("choices")))
+    return as_dict(loaded(text.strip().removeprefix("data:")))
 
 
 def _words(content: object) -> str:
@@ -53,45 +43,43 @@ def _words(content: object) -> str:
     return part if isinstance(part, str) else ""
 
 
+# What grows from piece to piece; of anything else the newest counts.
+_GROWING = ("content", "text", "name", "arguments")
+
+
 def _joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The reply that a stream of events makes up; empty if there is none.
 
     An error, or an event that holds a whole reply, is what counts.
     """
-    joined: dict[str, Any] = {}
-    message: dict[str, Any] = {"role": "assistant", **dict.fromkeys(_PIECES, "")}
-    calls: dict[object, dict[str, Any]] = {}
-    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": None}
+    reply, choice = dict[str, Any](), dict[str, Any]()
     for event in events:
-        pieces = as_list(event.get("choices"))
-        piece = as_dict(pieces[0]) if pieces else {}
+        piece = as_dict(next(iter(as_list(event.get("choices"))), {}))
         if "message" in piece or "error" in event:
             return dict(event)
-        joined |= {key: value for key, value in event.items() if value is not None}
-        delta = as_dict(piece.get("delta"))
-        for name in _PIECES:
-            message[name] += _words(delta.get(name))
-        if "text" in piece:
-            choice["text"] = choice.get("text", "") + _words(piece["text"])
-        _add_calls(calls, as_list(delta.get("tool_calls")))
-        choice["finish_reason"] = piece.get("finish_reason") or choice["finish_reason"]
-    if not joined:
+        reply |= {key: value for key, value in event.items() if value is not None}
+        _add(choice, piece)
+    if not reply:
         return {}
+    message = {"role": "assistant", "content": "", **as_dict(choice.pop("delta", None))}
+    calls = as_dict(message.pop("tool_calls", None)).values()
     if calls:
-        message["tool_calls"] = list(calls.values())
-    if "text" in choice:
-        del choice["message"]
-    kind = "text_completion" if "text" in choice else "chat.completion"
-    return {"id": "", "model": "", "created": 0, **joined, "object": kind, "choices": [choice]}
+        message["tool_calls"] = [{"type": "function", **as_dict(call)} for call in calls]
+    if "text" not in choice:  # else it is a base model's
+        choice["message"] = message
+    choice = {"index": 0, "finish_reason": None, **choice}
+    return {"id": "", "model": "", "created": 0, **reply, "choices": [choice]}
 
 
-def _add_calls(calls: dict[object, dict[str, Any]], pieces: Iterable[object]) -> None:
-    """Add the pieces of tool calls to the calls so far, by their index."""
-    for number, piece in enumerate(map(as_dict, pieces)):
-        new = {"type": "function", "function": {"name": "", "arguments": ""}}
-        index = piece.get("index")
-        call = calls.setdefault(index if isinstance(index, int) else number, new)
-        call["id"] = piece.get("id") or call.get("id")
-        for name, value in as_dict(piece.get("function")).items():
-            if name in call["function"] and isinstance(value, str):
-                call["function"][name] += value
+def _add(whole: dict[str, Any], piece: Mapping[str, Any]) -> None:
+    """Add a piece to what those before it make up; entries of a list by their numbers."""
+    for name, value in piece.items():
+        if isinstance(value, list) and name == "tool_calls":
+            value = {str(as_dict(each).get("index", at)): each for at, each in enumerate(value)}
+        if name in _GROWING:
+            whole[name] = whole.get(name, "") + _words(value)
+        elif isinstance(value, Mapping):
+            whole[name] = as_dict(whole.get(name))
+            _add(whole[name], value)
+        elif value:
+            whole[name] = value

@@ -1,7 +1,7 @@
 """Token budgets: the record of each request and reply, the room of a history, and what fits.
 
-The newest records are in memory and are saved together from time to time, so that a turn writes
-nothing more to the database. The audit log has a line for each answered request.
+The newest records are in memory alone. The audit log has a line for each answered request, and
+each reply keeps the record of its own.
 """
 
 import json
@@ -12,16 +12,11 @@ from typing import Any, Self
 
 from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.history.messages import Counter, Message, total_tokens
-from evennia_ai.history.pages import Store
 from evennia_ai.history.pairs import cut_points
-from evennia_ai.history.records import as_dict, as_list
-from evennia_ai.history.stored import Stored, Unreadable, each_readable
+from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.llm_interaction.values import ModelReply
 
-KEY = "token_budgets"
 EVENTS_KEPT = 50
-# A crash loses the events since the last save.
-SAVED_EVERY = 10
 # Of what was cut, a logged event keeps so many notes, and so many characters of each.
 NOTES_KEPT, NOTE_CHARS = 5, 120
 # Key of a reply's metadata, and most ids of each kind that a trace keeps.
@@ -35,9 +30,8 @@ REGIONS = (
 TARGET_SHARE, SUMMARIES_SHARE, KEPT_SHARE = 0.5, 0.3, 0.7
 # A smaller room than this share of the limit is no room to talk in; it is never counted as less.
 LEAST_SHARE = 0.15
-# Requests that may show the lines of a compaction: so many, and one more for so many tokens, in an
-# extraction and in a summary.
-REQUESTS, TOKENS_A_PASS, TOKENS_A_CHUNK = 4, 4_000, 500
+# Requests that may show the lines of a compaction: so many, and one more for so many tokens.
+REQUESTS, TOKENS_A_REQUEST = 4, 4_000
 # Tokens of a summary's title and frame; and the fewest that a summary is given.
 MARKER_TOKENS, LEAST_SUMMARY = 12, 30
 
@@ -127,7 +121,7 @@ class ReplyTrace(Stored):
     cost: float | None = None  # US dollars of all these calls; None if one of them is unknown
     cached_tokens: int = 0  # prompt tokens of all these calls that the provider read from its cache
     # Why replies of the turn were no answers (`llm_interaction.reply.fault`).
-    cuts: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     # Whether the game's moderation replaced or refused something of the turn.
     moderated: bool = False
 
@@ -159,25 +153,14 @@ def _best(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 class BudgetLog:
-    """The newest budgets of one assistant.
+    """The newest budgets of one assistant since the server started."""
 
-    Args:
-        store: Where they are saved.
-        kept: The events in memory, oldest first; filled from the store if it is empty.
-    """
-
-    def __init__(self, store: Store, kept: "deque[TokenBudget]"):
-        self._store, self._kept, self._unsaved = store, kept, 0
-        if not kept:
-            saved = as_list(as_dict(store.get(KEY)).get("events"))
-            kept.extend(each_readable(saved, TokenBudget.from_dict, []))
+    def __init__(self) -> None:
+        self._kept: deque[TokenBudget] = deque(maxlen=EVENTS_KEPT)
 
     def note(self, event: TokenBudget) -> TokenBudget:
         """Log an event; returns it."""
         self._kept.append(event)
-        self._unsaved += 1
-        if self._unsaved >= SAVED_EVERY:
-            self.save()
         return event
 
     def answered(self, event: TokenBudget, reply: ModelReply) -> TokenBudget:
@@ -195,18 +178,7 @@ class BudgetLog:
     def forget(self, people: Collection[str]) -> None:
         """Drop the events of private talk with these people (stable ids)."""
         left = [event for event in self._kept if members(event.audience).isdisjoint(people)]
-        if len(left) < len(self._kept):
-            self._kept.clear()
-            self._kept.extend(left)
-            self._unsaved += 1
-            self.save()
-
-    def save(self) -> None:
-        """Save the events that are in memory."""
-        if self._unsaved:
-            events = [event.to_dict() for event in self._kept]
-            self._store.set(KEY, {"events": events})
-            self._unsaved = 0
+        self._kept = deque(left, maxlen=EVENTS_KEPT)
 
 
 @dataclass(frozen=True)
@@ -284,9 +256,9 @@ def capped(text: str, cap_tokens: int, count: Counter) -> str:
     return text.strip()
 
 
-def most_requests(tokens: int, each: int) -> int:
+def most_requests(tokens: int) -> int:
     """How many requests may show lines of so many tokens; a tiny room would ask for many more."""
-    return REQUESTS + tokens // each
+    return REQUESTS + tokens // TOKENS_A_REQUEST
 
 
 def packed(lines: Sequence[str], room_tokens: int, count: Counter) -> tuple[tuple[str, ...], ...]:

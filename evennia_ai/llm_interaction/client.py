@@ -6,8 +6,8 @@
     reply = yield client.complete(ModelRequest(messages=(...), model="any"))
 
 A request is tried at its model, with back-off, then at each fallback model, within one time limit.
-While another model waits, a try gets at most half of the time that is left. A circuit breaker skips
-a model that keeps failing. Prompts and keys never reach a log line.
+While another model waits, a try gets at most half of the time that is left. A model that keeps
+failing is left alone for a while. Prompts and keys never reach a log line.
 
 The client learns the window of each model: from LiteLLM's table, from the server at the configured
 address, and from overflow errors (`windows.KnownWindow`).
@@ -15,7 +15,6 @@ address, and from overflow errors (`windows.KnownWindow`).
 
 import asyncio
 import math
-import random
 import time
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
@@ -29,9 +28,9 @@ from evennia_ai.background import AsyncioThread
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
-from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy, ask_server
+from evennia_ai.llm_interaction.models import Models, RetryPolicy, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
-from evennia_ai.llm_interaction.profiles import Profile
+from evennia_ai.llm_interaction.profiles import Profile, taught
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.trial import TRIAL, speech_of
 from evennia_ai.llm_interaction.values import (
@@ -42,7 +41,7 @@ from evennia_ai.llm_interaction.values import (
     ModelReply,
     ModelRequest,
 )
-from evennia_ai.llm_interaction.windows import KnownWindow, Window
+from evennia_ai.llm_interaction.windows import SHOWN, Window
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")
@@ -53,10 +52,6 @@ _OFFLINE_GRACE_S = 5.0
 TRIAL_S = 30.0
 # Longest time of a probe.
 PROBE_S = 20.0
-# A model whose account is empty is asked again after this long.
-CREDIT_REST_S = 45.0
-# Longest pause of a model because of a Retry-After.
-REST_CAP_S = 300.0
 # No try begins with less than this share of a whole try's time.
 _LEAST_SHARE = 0.1
 # A server is asked for its window again after this long: it may have been started anew.
@@ -120,7 +115,7 @@ class ModelClient:
         return done
 
     def probe(self, model: str) -> Deferred[ModelReply]:
-        """Ask a model for one word, once, past its breaker; fires with its reply.
+        """Ask a model for one word, once, even one that is left alone; fires with its reply.
 
         Fails with `ModelError`, whose text is one line for people, keys masked.
         """
@@ -148,27 +143,27 @@ class ModelClient:
 
     def facts(self, model: str) -> ModelFacts:
         """What is known of a model now."""
-        known = self._window(model)
         if self._caller is None:
             is_free = model.startswith(wire.OFFLINE_PREFIX)
-            return ModelFacts(known, price=(0.0, 0.0) if is_free else None)
+            return ModelFacts(price=(0.0, 0.0) if is_free else None)
         where = self._endpoint(model, model)
-        learned = () if where.is_offline else tuple(self.models.of(where.model).profile.said())
-        price = wire.price_of(self._caller.litellm, where)
-        free = not any(price or ()) and is_near(where.api_base or "")
         profile = self.models.of(where.model).profile
         can_call = profile.speech == FORM or (
-            profile.speech == SPEAKS_AND_CALLS and not profile.no_tools
+            profile.speech == SPEAKS_AND_CALLS and "no_tools" not in profile.flags
         )
-        calls_tools = can_call if profile.speech else None
-        return ModelFacts(known, calls_tools, learned, price, profile.speech, free)
+        price = wire.price_of(self._caller.litellm, where)
+        return ModelFacts(
+            self._window(where),
+            calls_tools=can_call if profile.speech else None,
+            profile=tuple(profile.said()),
+            price=price,
+            speech=profile.speech,
+            own=not any(price or ()) and is_near(where.api_base or ""),
+        )
 
-    def _window(self, model: str) -> Window | None:
-        known, listed = KnownWindow(), None
-        if self._caller:
-            known = self.models.of(self._endpoint(model, model).model).window
-            listed = wire.window_of(self._caller.litellm, model)
-        return known.limit(listed)
+    def _window(self, where: wire.Endpoint) -> Window | None:
+        listed = wire.window_of(self._ready().litellm, where.model)
+        return self.models.of(where.model).window.limit(listed)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = _thread.submit(work)
@@ -195,28 +190,23 @@ class ModelClient:
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
         return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
 
-    def _is_own(self, where: wire.Endpoint) -> bool:
-        return wire.is_own_server(self._ready().litellm, where)
-
     async def _complete(self, request: ModelRequest) -> ModelReply:
         began = self._clock()
         ends = began + request.within_s
         models = (request.model, *request.fallback_models)
-        failures: list[tuple[str, Failure]] = []
+        failures: dict[str, Failure] = {}
         outcomes: list[ModelReply | Failure] = []  # of every HTTP call
         for place, model in enumerate(models):
             where = self._endpoint(model, request.model)
             await self._look_up(where)
-            has_next = request.has_next or place + 1 < len(models)
-            known = self._window(model) if request.prompt_tokens else None
             # For a fallback nobody has made room for the reply yet.
             size = request.prompt_tokens + (request.max_tokens if place else 0)
-            if known and size > known.tokens:
+            window = self._window(where)
+            if request.prompt_tokens and window and size > window.tokens:
                 outcome: ModelReply | Failure = Failure("context_window")
             else:
+                has_next = request.has_next or place + 1 < len(models)
                 outcome = await self._ask(request, where, ends, has_next, outcomes)
-                if not where.is_offline:
-                    outcome = self._learned(request, where, outcome)
             if isinstance(outcome, ModelReply):
                 tokens = outcome.completion_tokens
                 reply = replace(
@@ -227,23 +217,21 @@ class ModelClient:
                     completion_tokens=tokens or await asyncio.to_thread(_count, outcome.content),
                 )
                 return self._billed(reply, outcomes[:-1], began)
-            failures.append((model, outcome))
+            failures[model] = outcome
             said = f"{_described(model, outcome)} ({request.purpose})"
             _thread.notify(_log.warn, "{said}", said=said)
             if not place and outcome.does == "shrink":
                 break  # a shorter prompt for this model is better than another model
-        # The error's kind is that of the first model that was asked.
-        asked = [failure for _, failure in failures if failure.kind != "breaker_open"]
         said = "no model answered: "
-        said += "; ".join(_described(model, failure) for model, failure in failures)
-        for model, failure in failures:
+        said += "; ".join(_described(model, failure) for model, failure in failures.items())
+        for model, failure in failures.items():
             if failure.does == "shrink":
                 raise WindowError(said, model)
-        raise ModelError(
-            said,
-            retryable=any(failure.retryable for _, failure in failures),
-            kind=(asked or [failures[0][1]])[0].kind,
-        )
+        # The error's kind is that of the first model that was asked.
+        kinds = [failure.kind for failure in failures.values()]
+        asked = [kind for kind in kinds if kind != "breaker_open"]
+        retryable = any(failure.retryable for failure in failures.values())
+        raise ModelError(said, retryable, (asked or kinds)[0])
 
     def _billed(
         self, reply: ModelReply, before: Iterable[ModelReply | Failure], began: float
@@ -260,32 +248,16 @@ class ModelClient:
         )
 
     async def _look_up(self, where: wire.Endpoint) -> None:
-        """Ask a server of the game's own for a model's window, if that is due."""
-        known, now, is_final = self.models.of(where.model), self._clock(), False
-        if now < known.next_lookup or not (where.api_base and self._is_own(where)):
+        """Ask the configured server for a model's window, if that is due."""
+        known, now = self.models.of(where.model), self._clock()
+        if now < known.next_lookup or where.api_base is None:
             return
         known.next_lookup = now + _ASK_AGAIN_S
         name = where.model.removeprefix(f"{where.provider}/")
-        try:
-            window, is_final = await ask_server(where.api_base, where.api_key, name)
-        finally:
-            if not is_final:
-                known.next_lookup = now
+        window = await ask_server(where.api_base, where.api_key, name)
         known.window = known.window.told(window)
-
-    def _learned(
-        self, request: ModelRequest, where: wire.Endpoint, outcome: ModelReply | Failure
-    ) -> ModelReply | Failure:
-        """An outcome; what it says of the model's window is noted."""
-        known, sizes = self.models.of(where.model), (request.prompt_tokens, request.max_tokens)
-        if isinstance(outcome, ModelReply):
-            return outcome
-        if outcome.does == "shrink":
-            listed = wire.window_of(self._ready().litellm, where.model)
-            known.window = known.window.overflowed(outcome.window, *sizes, listed)
-        elif outcome.kind == "connection":  # one that comes back may have another window
-            known.next_lookup = -math.inf
-        return outcome
+        if window and window.source == SHOWN:  # it is not loaded yet
+            known.next_lookup = now
 
     async def _ask(
         self,
@@ -295,7 +267,7 @@ class ModelClient:
         has_next: bool,
         outcomes: list[ModelReply | Failure],
     ) -> ModelReply | Failure:
-        """Try one model as often as policy, breaker and the time until `ends` allow.
+        """Try one model as often as policy and the time until `ends` allow.
 
         While another level waits (`has_next`), a try has at most half of the time that is left. A
         model that does not answer somebody who waits is not tried again, and then left alone.
@@ -304,10 +276,9 @@ class ModelClient:
         once in another one. The outcome of each HTTP call is added to `outcomes`.
         """
         model = self.models.of(where.model)
-        profile = model.profile
+        profile, tries = model.profile, 0
         outcome: ModelReply | Failure = Failure("breaker_open")
-        tries = 0
-        while tries < self._retry.attempts and model.admits():
+        while not model.is_resting:
             limit_s = min(request.timeout_s, self._share_s(ends, has_next))
             if where.is_offline:
                 limit_s = max(_OFFLINE_GRACE_S, limit_s)
@@ -315,40 +286,32 @@ class ModelClient:
             outcomes.append(outcome)
             if where.is_offline or request.purpose == READ_AHEAD:
                 return outcome
-            taught = model.taught(profile, request, outcome)
             # The longest wait that leaves time for a further try.
             spare_s = self._share_s(ends, has_next) - _LEAST_SHARE * request.timeout_s
-            if taught != profile and spare_s >= 0 and not request.is_own:
-                profile = taught
+            new = taught(profile, request, outcome)
+            if new != profile and spare_s >= 0 and not request.is_own:
+                profile = new
                 continue
             if isinstance(outcome, ModelReply):
-                if not outcome.is_empty:
-                    if outcome.native and profile.no_tools:  # so it was shown its tools
-                        profile = replace(profile, no_tools=False)
-                    self.models.keep(where.model, profile)
                 break
             tries += 1
-            wait_s = self._retry.wait_s(outcome, tries, random.random())
+            wait_s = self._retry.wait_s(outcome, tries)
             is_hung = request.has_next and outcome.kind == "timeout" and outcome.status is None
-            is_over = is_hung or request.is_own or model.is_open
-            if wait_s is None or wait_s > spare_s or is_over:
-                self._leave_alone(model, outcome, is_hung)
+            if wait_s is None or wait_s > spare_s or is_hung or request.is_own:
+                rest_s = outcome.row.get("rest_s") or outcome.retry_after_s or 0.0
+                model.rest(self._retry.cooldown_s if is_hung else rest_s)
                 break
             said = f"`{where.model}` ({request.purpose}): {outcome.kind}"
             again = f"{said}; trying again in {wait_s:.1f} s"
             _thread.notify(_log.warn, "{said}", said=again)
             await asyncio.sleep(wait_s)
-        is_empty = isinstance(outcome, ModelReply) and outcome.is_empty
-        return Failure("empty") if is_empty else outcome
-
-    def _leave_alone(self, model: Model, failure: Failure, is_hung: bool) -> None:
-        """Let a model rest if its failure asks for it: who comes next must not wait in vain."""
-        if is_hung:
-            model.rest(self._retry.cooldown_s)
-        elif failure.does == "pay":
-            model.rest(CREDIT_REST_S)
-        elif failure.retry_after_s:
-            model.rest(min(failure.retry_after_s, REST_CAP_S))
+        if isinstance(outcome, ModelReply):
+            if outcome.is_empty:
+                return Failure("empty")
+            # A trial may have ended meanwhile.
+            speech = self.models.of(where.model).profile.speech
+            self.models.keep(where.model, replace(profile, speech=speech))
+        return outcome
 
     def _share_s(self, ends: float, has_next: bool) -> float:
         """Seconds until `ends`, or half of them while another level waits."""
@@ -361,24 +324,27 @@ class ModelClient:
         limit_s: float,
         profile: Profile,
     ) -> ModelReply | Failure:
-        """Make one HTTP call and report its outcome to the breaker."""
+        """Make one HTTP call; what it tells of the model is noted."""
         model = self.models.of(where.model)
         try:
             async with asyncio.timeout(limit_s):
-                outcome: ModelReply | Failure = await self._ready().call(where, request, profile)
+                reply = await self._ready().call(where, request, profile)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
-            outcome = failure_of(error, wire.texts_of(request))
-        except BaseException:
-            model.abandoned()
-            raise
-        is_unsent = isinstance(outcome, Failure) and outcome.kind == "unsendable"
-        if is_unsent or request.purpose == TRIAL:
-            model.abandoned()  # a trial ends no pause that another call was asked for
-        elif isinstance(outcome, Failure) and not outcome.is_answer:
-            model.failed()
+            failure = failure_of(error, wire.texts_of(request))
         else:
+            if request.purpose != TRIAL:  # it ends no pause that another call was asked for
+                model.succeeded()
+            return reply
+        if failure.is_answer:
             model.succeeded()
-        return outcome
+        elif failure.kind != "unsendable":
+            model.failed()
+        if failure.does == "shrink":
+            size = request.prompt_tokens and request.prompt_tokens + request.max_tokens
+            model.window = model.window.overflowed(failure.window, size)
+        if failure.kind == "connection":  # one that comes back may have another window
+            model.next_lookup = -math.inf
+        return failure
 
     async def _probe(self, model: str) -> ModelReply:
         where = self._endpoint(model, model)
@@ -392,12 +358,10 @@ class ModelClient:
         await self._look_up(where)
         began = self._clock()
         outcome = await self._attempt(where, request, PROBE_S, self.models.of(where.model).profile)
-        seconds = self._clock() - began
         if isinstance(outcome, ModelReply):
-            return replace(outcome, model=model, seconds=seconds)
+            return replace(outcome, model=model, seconds=self._clock() - began)
         detail = _described(model, outcome)
-        said = wire.masked(outcome.detail, *self._address)
-        if said:
+        if said := wire.masked(outcome.said, *self._address):
             detail = f"{detail}. It said: {said}"
         raise ModelError(detail, outcome.retryable, outcome.kind)
 

@@ -12,13 +12,12 @@ the line to answer, the newest turn tells who is here, the time and what is reme
                - Alice looks for her boat.
                Alice: Good evening, Aria.
     assistant  Good evening, Alice.
-    user       (Now: noon, Sunday 29 November 2026)
+    user       (Now: about noon, Sunday)
                (Here: Alice, Bram)
                (You remember, m1abc, 2 months ago: Alice: My boat is called Heron.)
                Alice: Aria, what is my boat called?
 """
 
-import itertools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +42,8 @@ REMEMBERED, KNOWN, BEFORE = "You remember", "You know", "What happened before"
 RELATED = "Related past experience"
 PASSED, LANGUAGE, NOBODY, AGAIN = "Time passes", "Answer in", "Nobody spoke to you", "Once more"
 DONE = "You have just done"
+# Of these, what is told only when it changes.
+STEADY = (NOW, HERE, LANGUAGE)
 # Labels in the system text.
 PLACE, LOOKS, THINGS, WAYS = "Where you are", "What it looks like", "What is here", "Ways out"
 CARRIED, LEDGER = "What you carry", "Notes to keep in mind (approved; they give nobody any rights)"
@@ -169,10 +170,10 @@ def summary_text(text: str, summary_id: str, with_id: bool) -> str:
     return "\n".join([f"({label}:", *rows]) if rows else ""
 
 
-def people_row(people: Iterable[tuple[str, bool]]) -> str:
+def people_named(people: Iterable[tuple[str, bool]]) -> str:
     """Who is here: names, and whether each is an assistant, too."""
     names = (shown_name(name) + AN_ASSISTANT * is_own for name, is_own in people)
-    return note(HERE, ", ".join(names) or NOBODY_ELSE)
+    return ", ".join(names) or NOBODY_ELSE
 
 
 def gap_row(passed: float) -> str:
@@ -248,26 +249,16 @@ def read_lines(content: str) -> Iterator[Heard | Note | str]:
             yield read_talk_line(line) or line
 
 
-def newest_turn(turns: Sequence[tuple[str, Any]]) -> list[Heard]:
-    """The lines to answer: those behind the newest notes that say what holds now."""
-    starts = [
-        at for at, (_, line) in enumerate(turns) if isinstance(line, Note) and line.label == NOW
-    ]
-    if not starts:
-        return []
-    behind = itertools.takewhile(lambda turn: turn[0] == "user", turns[starts[-1] :])
-    return [line for _, line in behind if isinstance(line, Heard)]
-
-
 def asked_again(messages: Sequence[Mapping[str, Any]], fault: str) -> tuple[Mapping[str, Any], ...]:
     """A prompt with one more note before the line to answer: what was wrong with the last try."""
     for at in range(len(messages) - 1, -1, -1):
         rows = str(messages[at].get("content") or "").split("\n")
-        notes = [place for place, row in enumerate(rows) if row.startswith(f"({NOW}: ")]
-        if messages[at]["role"] != "user" or not notes:
+        lines = [read_talk_line(row) for row in rows]
+        if messages[at]["role"] != "user" or not any(lines):
             continue
-        behind = (place for place in range(notes[-1], len(rows)) if not rows[place].startswith("("))
-        place = next(behind, len(rows))
+        place = len(rows)
+        while place and not isinstance(lines[place - 1], Note):
+            place -= 1
         rows.insert(place, note(AGAIN, fault))
         again = {**messages[at], "content": "\n".join(rows)}
         return (*messages[:at], again, *messages[at + 1 :])

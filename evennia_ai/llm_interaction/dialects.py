@@ -7,7 +7,7 @@ line there. What is left is free of marks, whatever the text was made of.
 
 >>> read("<think>Bob greets me.</think>Well met.<|im_end|>").text
 'Well met.'
->>> read('[TOOL_CALLS]say[ARGS]{"text": "Well met."}', {"say": "text"}).calls
+>>> read('[TOOL_CALLS]say[ARGS]{"text": "Well met."}', {"say"}).calls
 (('say', '{"text": "Well met."}'),)
 """
 
@@ -16,11 +16,11 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
+import regex
 from json_repair import repair_json
 
 # A longer reply is a runaway: its beginning is read.
@@ -29,14 +29,13 @@ MOST_CHARS = 100_000
 MOST_CALLS = 32
 # What stands round the words of a longer text stays.
 DRESSED_CHARS = 4_000
-# Longer or deeper broken JSON is not mended, nor more of it among words.
-MOST_MENDED = 4
+# Longer or deeper broken JSON is not mended.
 REPAIRED_CHARS = 5_000
 MOST_OPENED = 500
 # Words in an object stand no deeper.
 MOST_DEPTH = 9
 
-Tools = Mapping[str, str]
+Tools = Collection[str]
 Call = tuple[str, str]
 
 
@@ -52,25 +51,25 @@ class Read:
     thought: bool = False
 
 
-def read(text: str, tools: Tools = MappingProxyType({}), reported: bool = False) -> Read:
+def read(text: str, tools: Tools = (), reported: bool = False) -> Read:
     """What a text says and calls.
 
     Args:
         text: As it came from the model.
-        tools: The tools it may call, by name, each with the argument that may follow as plain
-            text, or an empty one. Without marks around it, only a call of one of these is a call;
-            in a report that may call none, any is, as it is no report then.
+        tools: The names of the tools it may call. A call without marks is one only as the whole
+            text, and of one of these; in a report that may call none, any is, as it is no report
+            then.
         reported: Whether the text reports what others said, as summaries do: a player who typed
             ``</think>`` must not erase what stands before, so that quoted marks stay.
     """
     body = text[:MOST_CHARS].replace("\r\n", "\n").strip(_BLANKS)
     if not reported:
-        body = _of_channels(_named_alike(_BROKEN_OFF.sub("", body), tools), tools)
+        body = _of_channels(_named_alike(_BROKEN_OFF.sub("", body)), tools)
     body, unclosed = _without_thoughts(body, reported)
     body = body.strip() if reported else _own_turn(body.strip())
-    calls, rest = _calls(body, tools, reported)
+    calls, rest = _calls(_of_tools(body, tools, reported), tools, reported)
     if unclosed and not calls:  # a model that calls a tool in mid-thought closes only the call
-        calls = _marked(unclosed, tools, False)[0]
+        calls = _marked(_of_tools(unclosed, tools, False), tools, False)[0]
     rest = rest if reported else _undressed(_without_marks(rest))
     return Read(rest.strip(), tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
 
@@ -125,35 +124,30 @@ _ALIKE = replacements(
 _BARS = re.compile(r"<[|\uff5c][^<>\n]{0,60}[|\uff5c]>")
 
 
-def _named_alike(text: str, tools: Tools) -> str:
-    """A text whose marks have their plain names; a tool's own tag is a call of it."""
+def _named_alike(text: str) -> str:
+    """A text whose marks have their plain names."""
     for pattern, instead in _ALIKE:
         text = pattern.sub(instead, text)
-    text = _BARS.sub(lambda mark: mark[0].replace("\u2581", "_").replace("\uff5c", "|"), text)
-    if tools and "<" in text:
-        names = "|".join(map(re.escape, tools))
-        own = re.compile(
-            rf"<(?:(?:invoke|action|call"
-            rf"|tool) \w{{4}}=[\"'])?({names})[\"']?((?:\s+{_ATTRIBUTE})+\s*/?|\s*/)>",
-            re.I,
-        )
-        text = own.sub(lambda tag: f"<function={tag[1]}>{_of_attributes(tag[2])}</function>", text)
-        text = re.sub(
-            rf"<({names})>(.{{0,2000}}?)</\1>",
-            r"<function=\1>\2</function>",
-            text,
-            flags=re.S | re.I,
-        )
+    return _BARS.sub(lambda mark: mark[0].replace("\u2581", "_").replace("\uff5c", "|"), text)
+
+
+# Forms that are calls only with the name of a tool in them: its own tag, and a text that ends with
+# an action as ReAct has it.
+_OWN_TAG = r"<(?P<name>{names})>(?P<body>.{{0,2000}}?)</(?P=name)>"
+_REACT = (
+    r"\A(?:.*\n)??[*_]*Action[*_]*:[*_ \t]*(?P<name>{names})[*_ \t]*\n\s*[*_]*Action Input[*_]*:"
+    r"[*_ \t]*(?P<body>.*?)(?:\nObservation\b.*)?\Z"
+)
+
+
+def _of_tools(text: str, tools: Tools, reported: bool) -> str:
+    """A text in which such forms are calls in marks; in a report a tag may be quoted."""
+    names = "|".join(map(re.escape, tools))
+    forms = (_REACT,) if reported else (_OWN_TAG, _REACT)
+    for form in forms if names else ():
+        pattern = re.compile(form.format(names=names), re.S | re.I)
+        text = pattern.sub(r"<function=\g<name>>\g<body></function>", text)
     return text
-
-
-_ATTRIBUTE = r"\w{1,60}=(?:\"[^\"<>]*\"|'[^'<>]*')"
-
-
-def _of_attributes(tag: str) -> str:
-    """The arguments that stand in a tag."""
-    pairs = (each.partition("=") for each in re.findall(_ATTRIBUTE, tag))
-    return _dumped({key: value[1:-1] for key, _, value in pairs})
 
 
 # Channels (OpenAI's Harmony): `<|start|>assistant<|channel|>analysis<|message|>…<|end|>`. Models
@@ -164,48 +158,41 @@ _CHANNELS = r"(?:analysis|commentary|final)"
 _HEADER = re.compile(
     r"(?:<\|start\|>[^<]{0,80}|assistant)?"
     r"(?:(?:<\|channel\|?>[^<]{0,200}(?:<\|constrain\|>[^<]{0,80})?){1,4}<\|message\|>"
-    r"|<\|channel\|?>\s*\w*(?:[ \t]+to=[\w.]+)?(?:[ \t]+(?:json|code)\b)?)"
+    rf"|<\|channel\|?>\s*(?:{_CHANNELS}|(?!to=)\w+|)"
+    r"(?:[ \t]*to=[\w.]+?(?=\s|<|(?:json|code)?\s*\{|\Z))?(?:[ \t]*:)?)"
 )
 _ENDED = re.compile(r"<\|(?:end|call|return)\|>|<channel\|>")
-_GLUED = re.compile(rf"assistant(?={_CHANNELS})")
-_ON_LINES = re.compile(rf"\n(?={_CHANNELS}[ \t]*\n)")
+# A text whose marks were dropped, and where a channel of it begins.
 _BARE = re.compile(
-    rf"(?P<header>{_CHANNELS}?\s*(?:\bto=[\w.]+?(?=\s|<|(?:json|code)?\s*\{{|\Z))?)"
-    r"\s*(?:<\|constrain\|>)?(?:(?:json|code)(?=\W))?(?:<\|message\|>)?[ \t]*:?"
+    rf"\A(?:{_CHANNELS}[ \t]*\n|(?:{_CHANNELS}\s+)?to=(?P<to>[\w.\-]+))|assistant{_CHANNELS}"
 )
+_BEGINS = re.compile(
+    rf"(?:\A|(?<=\|>)\s*)(?={_CHANNELS}|to=)|assistant(?={_CHANNELS})|\n(?={_CHANNELS}[ \t]*\n)"
+)
+_EVERYBODY = ("assistant", "user", "all")
 
 
 def _of_channels(text: str, tools: Tools) -> str:
     """A text without the channels that only the model itself reads."""
     text = text.strip()
-    if "<|channel" in text and (headers := list(_HEADER.finditer(text))):
-        ends = [*(header.start() for header in headers[1:]), len(text)]
-        before = text[: headers[0].start()]
-        spoken = ["" if _ENDED.search(before) else before]
-        for header, end in zip(headers, ends, strict=True):
-            body, *rest = _ENDED.split(text[header.end() : end], maxsplit=1)
-            spoken += [_of_channel(header[0], body, tools), *rest]
-        return "".join(spoken).strip()
-    parts = [text]
-    if _GLUED.search(text) or re.match(rf"{_CHANNELS}[ \t]*\n", text):
-        parts = [part for glued in _GLUED.split(text) for part in _ON_LINES.split(glued)]
-    if len(parts) == 1:
-        found = re.match(rf"(?:{_CHANNELS}\s+)?to=\w", text) and _BARE.match(text)
-        to_tool = found and re.search(r"to=(?!(?:assistant|user|all)\b)", found["header"])
-        if not found or (to_tool and not _called(found["header"], tools)):
+    if "<|channel" not in text and (bare := _BARE.search(text)):
+        if bare["to"] and bare["to"] not in _EVERYBODY and not _called(bare[0], tools):
             return text
-    return "".join(
-        _of_channel(bare["header"], _ENDED.split(part[bare.end() :])[0], tools)
-        for part in parts
-        for bare in [_BARE.match(part)]
-        if bare
-    )
-
-
-def _of_channel(header: str, body: str, tools: Tools) -> str:
-    if called := _called(header, tools):
-        return f"<function={called[-1]}>{body}</function>"
-    return body if "final" in header else ""
+        text = _BEGINS.sub("<|end|><|channel|>", text)
+    headers = list(_HEADER.finditer(text))
+    if not headers:
+        return text
+    ends = [*(header.start() for header in headers[1:]), len(text)]
+    before = text[: headers[0].start()]
+    spoken = ["" if _ENDED.search(before) else before]
+    for header, end in zip(headers, ends, strict=True):
+        body, *rest = _ENDED.split(text[header.end() : end], maxsplit=1)
+        if called := _called(header[0], tools):
+            spoken.append(f"<function={called[-1]}>{body}</function>")
+        elif "final" in header[0]:
+            spoken.append(body)
+        spoken += rest
+    return "".join(spoken).strip()
 
 
 def _called(header: str, tools: Tools) -> list[str]:
@@ -237,7 +224,6 @@ _ANSWER = re.compile(
 # Names that are also a story's words: thoughts only where they begin a line.
 _WEAK = re.compile(r"<\s?/?\s?(?:details|plan)\b", re.I)
 _AROUND = 8
-_QUOTES = tuple("\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb")
 
 
 def _without_thoughts(text: str, reported: bool) -> tuple[str, str]:
@@ -251,12 +237,13 @@ def _without_thoughts(text: str, reported: bool) -> tuple[str, str]:
     for mark in _THOUGHT.finditer(text):
         closes = any(mark.groups()) or mark[0].lower().endswith("_end|>")
         weak = _WEAK.match(mark[0])
-        if (reported or weak) and not _is_own(mark, at, depth, closes):
+        if (reported or weak) and not depth and not _stands_apart(mark, at, closes):
             continue
         if weak and closes and not depth:
             continue
         if not closes:
-            kept += [text[at : mark.start()]] if not depth else []
+            if not depth:
+                kept.append(text[at : mark.start()])
             depth += 1
         elif depth:
             depth -= 1
@@ -269,19 +256,15 @@ def _without_thoughts(text: str, reported: bool) -> tuple[str, str]:
     return "".join([*kept, text[answer.end() :] if answer else ""]), "" if reported else text[at:]
 
 
-def _is_own(mark: re.Match[str], begin: int, depth: int, closes: bool) -> bool:
-    """Whether a mark that may be quoted is the model's own; the mark before ends at `begin`.
+def _stands_apart(mark: re.Match[str], begin: int, closes: bool) -> bool:
+    """Whether a mark that may be quoted begins a line, and a closing one is alone on it.
 
-    An opening one begins the text or a line, or follows another thought; a closing one without an
-    opening one is alone on its line.
+    The mark before ends at `begin`.
     """
     before = mark.string[max(begin, mark.start() - _AROUND) : mark.start()].rstrip(" \t")
     after = mark.string[mark.end() : mark.end() + _AROUND].lstrip(" \t")
-    if before[-1:] in _QUOTES or after[:1] in _QUOTES:
-        return False
-    first = not before or before.endswith("\n")
-    alone = first and (not after or after.startswith("\n"))
-    return bool(depth) or (alone if closes else first)
+    is_first = not before or before.endswith("\n")
+    return is_first and (not closes or not after or after.startswith("\n"))
 
 
 # The end of a turn, and the header of the next one. What stands behind is another's.
@@ -345,19 +328,12 @@ _MARKED: tuple[tuple[str, str], ...] = (
     (r"\bfunctools(?=\[)", r"\Z"),
     (r"^[ \t]*```(?:tool|tool_call|tool_code)[ \t]*\n", r"^[ \t]*```"),
 )
-_OPENING = tuple((re.compile(a, re.M | re.I), re.compile(b, re.M | re.I)) for a, b in _MARKED)
-_OPENERS = re.compile(
-    "|".join(f"(?i:{_[0]})" for _ in _MARKED).replace("?P<name>", "?:"),
-    re.M,
+_MARKS_OF_CALLS = "|".join(
+    rf"(?:{first})(?P<body>.*?)(?:(?P<end>{last})|\Z)" for first, last in _MARKED
 )
-_REACT = re.compile(
-    r"(?:\A\s{0,9}Name|^(?:\d\.)?[^\w\n>]{0,9}(?:Action|(?:(?:Using|Calling|Call)[ _])?"
-    r"(?:Tool|Function)(?:[ _](?:Name|Call))?))"
-    rf"[^\w\n]{{0,4}}:[^\w\n]{{0,4}}(?P<name>{_NAME})(?:[ \t*]*\n\s*(?:\d\.)?[^\w{{\n>]{{0,9}}"
-    r"(?P<label>(?:[a-z]+[ _])?[a-z]+)[^\w\n]{0,4}:(?!//)[ \t*]*(?P<body>.*?)(?=\nObservation\b|\Z)"
-    r"|[ \t*\]]*\n\s*(?P<object>\{.*)|[\[(](?P<bracketed>[^\])\n]*)[\])])",
-    re.M | re.S | re.I,
-)
+_CALL = regex.compile(_MARKS_OF_CALLS, re.M | re.I | re.S)
+# In a report a quoted one stays.
+_REPORTED_CALL = regex.compile(rf"^[ \t]*(?:{_MARKS_OF_CALLS})", re.M | re.I | re.S)
 # Agents that write the action as an object.
 _ACTION = re.compile(r"\A\s*+(?:(?:Question|Plan|Thought):.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
@@ -374,8 +350,6 @@ def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
     if not calls:
         calls = _unmarked(text if reported else _without_marks(text), tools, reported and not tools)
         rest = "" if calls else rest
-    if not calls and tools and not reported:
-        calls, rest = _among_words(rest, tools)
     if calls:
         rest = "\n".join(filter(str.strip, rest.split("\n")))
         rest = "" if _LABEL.fullmatch(rest) else rest
@@ -385,106 +359,27 @@ def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
 def _marked(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
     """The calls in marks, and the rest of the text."""
     calls: list[Call] = []
-    rest, at, unread = list[str](), 0, 0
-    for opening in _OPENERS.finditer(text):
-        if opening.start() < at:
-            continue  # inside the call before
-        if unread > MOST_CALLS or len(calls) >= MOST_CALLS:
-            break
-        if reported and text[: opening.start()].rstrip(" \t")[-1:] not in ("", "\n"):
-            continue  # quoted
-        made, end = _of_marks(text, opening.start(), tools)
-        if not end:
-            unread += 1
-            continue
-        rest.append(text[at : opening.start()])
-        calls += [repaired(*each, tools) for each in made]
-        at = end
-    return calls, "".join([*rest, text[at:]])
 
+    def taken(mark: regex.Match[str]) -> str:
+        made: Iterable[Call] = _payload(mark["body"], tools)
+        if mark["name"]:
+            made = [(mark["name"], mark["body"])]
+        read = [repaired(*each, tools) for each in made] if len(calls) < MOST_CALLS else []
+        calls.extend(read)
+        return "" if read or mark["end"] is not None else mark[0]
 
-def _among_words(text: str, tools: Tools) -> tuple[list[Call], str]:
-    """Calls of known tools without marks among words, and the text without the lines they are on.
-
-    A name alone, or one with empty brackets, is a word.
-    """
-    names = "|".join(map(re.escape, tools))
-    calls: list[Call] = []
-    rest, at = list[str](), 0
-    opening = re.compile(
-        rf"\b(?:{names})\((?=[\w\"'{{])"
-        rf"|(?P<name>\b(?:{names})\b[^{{}}(\n]{{0,40}})?(?P<object>\{{(?=\s*[\"']))"
-    )
-    for attempt, found in enumerate(opening.finditer(text)):
-        before = text.rfind("\n", 0, found.start()) + 1
-        if found.start() < at or text.startswith(">", before):  # a line that is quoted
-            continue
-        if attempt - len(calls) > MOST_MENDED:
-            break
-        start = found.start("object") if found["object"] else found.start()
-        if found["object"]:
-            source, length = _object(text[start:])
-            made = [repaired(*each, tools) for each in _of_values(_loaded(source), tools)]
-            name = re.match(r"\w*", found["name"] or "")
-            main = tools.get(name[0] if name else "")
-            if not made and main and main in (_loaded(source) or ()):
-                made = [repaired(name[0] if name else "", source, tools)]
-        else:
-            made, length = _python_at(text[start:], tools)
-        if not made or any(name not in tools for name, _ in made):
-            continue
-        calls += made
-        after = text.find("\n", start + length)
-        rest.append(text[at : max(at, before)])
-        at = after if after >= 0 else len(text)
-    return calls, "".join([*rest, text[at:]])
-
-
-def _python_at(text: str, tools: Tools) -> tuple[list[Call], int]:
-    """The call in Python's form at the beginning of a text, and its length."""
-    closing = (found.end() for found in re.finditer(r"\)", text[:REPAIRED_CHARS]))
-    for end in itertools.islice(closing, MOST_CALLS):
-        if made := list(_python(text[:end], tools)):
-            return [repaired(*each, tools) for each in made], end
-    return [], 0
-
-
-def _of_marks(text: str, start: int, tools: Tools) -> tuple[list[Call], int]:
-    """The calls in the marks that begin there, and where they end; 0 if these are no calls."""
-    begin, last = next((m, last) for first, last in _OPENING if (m := first.match(text, start)))
-    end = last.search(text, begin.end())
-    body = text[begin.end() : end.start() if end else len(text)]
-    named = begin.groupdict().get("name")
-    made = [(named, _arguments(body))] if named else list(_payload(body, tools))
-    return made, (end.end() if end else len(text)) if made or end else 0
+    return calls, (_REPORTED_CALL if reported else _CALL).sub(taken, text)
 
 
 def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
-    """Calls of known tools without marks: thought and action, or the whole text."""
-    if made := _labelled(text, tools):
-        return made
+    """The calls that a whole text is, of known tools or of any."""
     body = _unfenced(_ACTION.sub("", text)).strip("`*")
     made = [repaired(*each, tools) for each in _payload(body, tools)]
-    is_call = body not in tools or body == "noop"  # others are words, too
     if any_name:
         is_call = bool(re.match(rf"[\[{{]|{_NAME}\(", body))
-    elif not all(name in tools for name, _ in made):
-        is_call = False
+    else:  # a name alone is a word, too
+        is_call = all(name in tools for name, _ in made) and (body not in tools or body == "noop")
     return made if is_call else []
-
-
-def _labelled(text: str, tools: Tools) -> list[Call]:
-    """The call of a known tool that stands under labels."""
-    found = _REACT.search(text)
-    if not found or (name := _known(found["name"], tools)) not in tools:
-        return []
-    label = _bare((found["label"] or "input").replace(" ", "_"))
-    written = _arguments(found["body"] or found["object"] or found["bracketed"] or "")
-    if label not in _ARGUMENT_KEYS:
-        if label != tools[name]:
-            return []  # a record of somebody: `Name: Look`, `Age: 12`
-        written = _dumped({label: written})
-    return [repaired(found["name"], written, tools)]
 
 
 # What stands in a call: JSON, XML, Python, or a name and arguments.
@@ -513,15 +408,11 @@ _STRING = re.compile(r"(<\|\"\|?>|<escape>)(.*?)\1", re.S)
 _LEADING = re.compile(r"\A(?:<\|\w{1,40}\|>|json\b|\s)+(?=\{)")
 _CALL_KEYS = (
     *("tool_calls", "tool_call", "tool_uses", "function_calls", "function_call", "functionCall"),
-    "actions",
+    *("actions", "function"),
 )
 _NAME_KEYS = ("name", "tool", "function", "action", "command", "recipient_name", "type")
+_PREFIX = re.compile(r"\A(?:tool|function|action)_")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "params", "kwargs")
-
-
-def _bare(key: str) -> str:
-    """A key of a call without what it is the key of: ``tool_name``, ``Action_Input``."""
-    return re.sub(r"\A(?:tool|function|action)_", "", key.lower())
 
 
 def _payload(body: str, tools: Tools) -> Iterator[Call]:
@@ -531,18 +422,19 @@ def _payload(body: str, tools: Tools) -> Iterator[Call]:
     if inner := list(_INNER.finditer(body)):
         ends = [*(each.start() for each in inner[1:]), len(body)]
         for each, end in zip(inner, ends, strict=True):
-            inside = re.split(r"</(?:function|invoke)>", body[each.end() : end])[0]
-            yield each["name"] or each["tag"], _arguments(inside)
+            yield (
+                each["name"] or each["tag"],
+                re.split(r"</(?:function|invoke)>", body[each.end() : end])[0],
+            )
     elif body[:1] in ("{", "[") and (made := list(_of_values(_loaded(body), tools))):
         yield from made
     elif body.startswith("[") or (body.endswith(")") and "(" in body):
-        yield from _python(body, tools)
-    elif made := _labelled(body, tools):
-        yield from made
-    elif (found := _NAMED.match(body)) and (found["body"] or found["name"] in tools):
-        arguments = _arguments(found["body"])
-        if isinstance(_loaded(arguments), dict):
-            yield found["name"], arguments
+        yield from _python(body)
+    elif found := _NAMED.match(body):
+        is_torn = re.match(r"```|\(\s*(?:\w+=|\{)", found["body"])
+        is_named = found["body"] or found["name"] in tools
+        if is_torn or (is_named and isinstance(_arguments(found["body"]), dict)):
+            yield found["name"], found["body"]
 
 
 def _unfenced(text: str) -> str:
@@ -556,31 +448,32 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
     for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, Mapping):
             continue
-        if isinstance(inner := next(filter(None, map(item.get, _CALL_KEYS)), None), list | Mapping):
+        inner = next(filter(None, map(item.get, _CALL_KEYS)), None)
+        if isinstance(inner, list | Mapping):
             yield from _of_values(inner, tools)
             continue
-        if isinstance(inner := item.get("function"), Mapping):
-            item = inner
         [(only, value), *more] = item.items() or [("", None)]
         if not more and isinstance(value, Mapping) and _known(str(only), tools) in tools:
             yield str(only), _dumped(value)  # {"say": {"text": …}}
             continue
-        keys = {_bare(str(each)): each for each in item}
-        key = next((k for k in _NAME_KEYS if isinstance(item.get(keys.get(k)), str)), None)
-        given = next((keys[k] for k in _ARGUMENT_KEYS if k in keys), None)
+        # A key without what it is the key of: ``tool_name``, ``Action_Input``.
+        fields = {_PREFIX.sub("", str(key).lower()): value for key, value in item.items()}
+        key = next((key for key in _NAME_KEYS if isinstance(fields.get(key), str)), None)
         if key is None:
             continue
-        name = str(item[keys[key]])
+        name = fields.pop(key)
+        given = next((key for key in _ARGUMENT_KEYS if key in fields), None)
         if given is not None:
-            yield name, _dumped({} if item[given] is None else item[given])
-        elif [*keys] == ["name"]:
+            yield name, _dumped(fields[given] or {})
+        elif key == "name" and not fields:
             yield name, "{}"
         elif key != "type" and _known(name, tools) in tools:  # {"action": "say", "text": …}
-            yield name, _dumped({k: v for k, v in item.items() if k != keys[key]})
+            others = {k: v for k, v in item.items() if _PREFIX.sub("", str(k).lower()) != key}
+            yield name, _dumped(others)
 
 
-def _python(body: str, tools: Tools) -> Iterator[Call]:
-    """Calls written as Python: ``[say(text="Well met.")]``, ``print(default_api.say("Hi."))``."""
+def _python(body: str) -> Iterator[Call]:
+    """Calls written as Python: ``[say(text="Well met.")]``, ``say({text: "Hi."})``."""
     try:
         tree = ast.parse(body.rstrip("; \n"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -592,51 +485,35 @@ def _python(body: str, tools: Tools) -> Iterator[Call]:
             continue
         try:
             name = ast.unparse(node.func)
-            given = _literal(node.args[0]) if node.args else {}
+            given = _loaded(ast.unparse(node.args[0])) if node.args else {}
             if not isinstance(given, dict):
-                given = {tools[_known(name, tools)]: given}
+                continue
             given |= {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg}
-            if "" not in given:
-                yield name, _dumped(given)
-        except (KeyError, ValueError, TypeError, SyntaxError, RecursionError):
+            yield name, _dumped(given)
+        except (ValueError, TypeError, SyntaxError, RecursionError):
             continue
 
 
-def _literal(node: ast.expr) -> Any:
-    """The value that is written; keys of an object need no quotes, as in JavaScript."""
-    if not isinstance(node, ast.Dict):
-        return ast.literal_eval(node)
-    keys = (k.id if isinstance(k, ast.Name) else ast.literal_eval(k) for k in node.keys if k)
-    return dict(zip(keys, map(_literal, node.values), strict=True))
+def _arguments(body: str) -> Any:
+    """The arguments of a call, as a value of JSON; None if they cannot be read.
 
-
-def _arguments(body: str) -> str:
-    """The arguments of a call whose name is known, as a JSON text where they can be read."""
-    body = _unfenced(_LEADING.sub("", _WRAPPERS.sub("", body)))
-    if body.startswith("<") and (pairs := list(_XML.finditer(body))):
-        return _dumped(
-            {each["key"] or each["key2"] or each["tag"]: each["value"] for each in pairs}
-        )
-    body = f"({body})" if re.match(r"\w+=[\"']", body) else body
-    if body.startswith("(") and (made := list(_python(f"f{body}", {}))):
-        return made[0][1]
-    if body in ("", "null", "None"):
-        return "{}"
-    return _object(body)[0] if body.startswith("{") else body
-
-
-def _object(text: str) -> tuple[str, int]:
-    """A JSON object at the beginning of a text, mended if need be, and how much of the text it is.
-
-    Where it cannot be read: its line, as it is written.
+    A fence around them and further rounds of quotes are taken off.
     """
-    try:
-        value, end = json.JSONDecoder(strict=False).raw_decode(text)
-        return _dumped(value), end
-    except (ValueError, RecursionError):
-        line = text.split("\n", 1)[0]
-        value = _loaded(line)
-        return (_dumped(value) if isinstance(value, dict) and value else line), len(line)
+    body = _unfenced(_LEADING.sub("", _WRAPPERS.sub("", body)))
+    if body in ("", "null", "None"):
+        return {}
+    if body.startswith("<") and (pairs := list(_XML.finditer(body))):
+        return {each["key"] or each["key2"] or each["tag"]: each["value"] for each in pairs}
+    if re.match(r"\(|\w+=[\"']", body):
+        body = body if body.startswith("(") else f"({body})"
+        made = list(_python(f"f{body}"))
+        return json.loads(made[0][1]) if made else None
+    value = _loaded(body) if body[0] in ("{", "[", '"') else None
+    if isinstance(value, str) and value:
+        return _arguments(value)
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        value = next(filter(None, value), {})  # several: an empty one before the arguments, doubles
+    return value
 
 
 def _loaded(text: str) -> Any:
@@ -675,46 +552,10 @@ def _known(name: str, tools: Tools) -> str:
 
 
 def repaired(name: str, arguments: str, tools: Tools) -> Call:
-    """A provider's own call, with a known name, and with arguments that are one JSON object.
-
-    A fence around them, a second round of quotes, or an object around them is taken off. A text
-    alone is the argument that may follow as one; else, what cannot be read stays.
-    """
-    name, written = _known(name, tools), arguments.strip()
-    if written[:1] not in ("{", "[", '"'):
-        written = _arguments(written)
-    value: object = written
-    for _ in range(3):
-        body = _unfenced(value) if isinstance(value, str) else ""
-        loaded = _loaded(body) if body[:1] in ("{", "[", '"') else None
-        if loaded is None or loaded == "":
-            break
-        value = loaded
-    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
-        value = next(filter(None, value), {})  # several: an empty one before the arguments, doubles
-    main = tools.get(name, "")
-    while isinstance(value, dict) and (inner := _wrapped(value, main)):
-        value = inner
-    if isinstance(value, dict) and main and main not in value:  # by another name
-        alike = (*_SPOKEN_KEYS, "arg_value") if main in _SPOKEN_KEYS else ()
-        value = {main if k.lower() in (main, *alike) else k: v for k, v in value.items()}
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, dict) and (value or written.startswith("{}")):
-        return name, _dumped(value)
-    text = value.strip() if isinstance(value, str) else written.strip()
-    if tools.get(name) and text and text[0] not in "{[<(":
-        return name, _dumped({tools[name]: text})
-    return name, arguments.strip() or "{}"
-
-
-def _wrapped(value: Mapping[str, Any], main: str) -> Mapping[str, Any] | None:
-    """The arguments in an object that holds only them, or their schema's frame."""
-    keys = [key for key in value if key not in ("type", "required")]
-    inner = value[keys[0]] if len(keys) == 1 else None
-    inner = _loaded(inner) if isinstance(inner, str) and inner.startswith("{") else inner
-    is_frame = keys != [main] and keys[:1] and _bare(keys[0]) in (*_ARGUMENT_KEYS, "properties")
-    return inner if is_frame and isinstance(inner, dict) and inner else None
+    """A call with a known name, and its arguments as one JSON object where they can be read."""
+    value = _arguments(arguments)
+    written = _dumped(value) if isinstance(value, dict) else arguments.strip()
+    return _known(name, tools), written or "{}"
 
 
 # All other marks: whatever looks like one goes.

@@ -29,7 +29,6 @@ from evennia_ai.language.script import (
     words_of,
 )
 from evennia_ai.llm_interaction.budget import capped
-from evennia_ai.llm_interaction.offline.summary import spoken_rows
 
 APPENDIX_TITLE = "Also mentioned:"
 # Most of a summary's cap the line of lost facts may take.
@@ -40,8 +39,6 @@ NAMED = 3
 QUOTE_WORDS = 8
 # So many more facts than its source has, and a summary is asked for again.
 MOST_INVENTED = 2
-# A source of fewer facts may be summarised without any of them.
-LEAST_KEPT = 5
 # Numbers that are often said in words, or count the rows of a list: never invented.
 SPELLED = frozenset(map(str, range(13)))
 # Capitals say nothing of names where more than this share of the words amid sentences has one,
@@ -86,9 +83,6 @@ class Words:
         self._row = f" {' '.join(parts)} "
         self._numbers = {fact.key for fact in numbers(text)}
         self._words = frozenset(parts)
-        self._alike: dict[str, list[str]] = {}
-        for word in self._words:
-            self._alike.setdefault(word[:FORM_LETTERS], []).append(word)
 
     def has(self, fact: Fact) -> bool:
         """Whether a fact stands here."""
@@ -99,9 +93,10 @@ class Words:
         return fact.kind == "name" and all(map(self._has_form, fact.key.split()))
 
     def _has_form(self, word: str) -> bool:
-        alike = self._alike.get(word[:FORM_LETTERS], ())
-        is_part = is_unparted(word) and word in self._folded
-        return is_part or word in self._words or any(akin(word, other) for other in alike)
+        if word in self._words or (is_unparted(word) and word in self._folded):
+            return True
+        begin = word[:FORM_LETTERS]
+        return any(akin(word, other) for other in self._words if other.startswith(begin))
 
 
 def facts(text: str, known: Iterable[str] = (), nouns_have_capitals: bool = False) -> list[Fact]:
@@ -173,16 +168,6 @@ def invented(text: str, source: str, known: Sequence[str] = ()) -> list[str]:
     ]
 
 
-def keeps_none(text: str, source: str, known: Sequence[str] = ()) -> bool:
-    """Whether a text keeps none of the facts of a source that has `LEAST_KEPT` or more.
-
-    Such a text is a refusal, or about something else, in whatever language.
-    """
-    told = "\n".join(said for _, said in spoken_rows(source.splitlines()))
-    wanted = source_facts(told, known)
-    return len(wanted) >= LEAST_KEPT and len(lost(wanted, text)) == len(wanted)
-
-
 @dataclass(frozen=True)
 class Covered:
     """A summary with what it must not lose."""
@@ -199,8 +184,8 @@ def covered(
 ) -> Covered:
     """A summary's text with a line of what it lost, under the cap.
 
-    Where text and line are too long together the text is cut first, and what stood in the part
-    that was cut off counts as lost too.
+    The text is cut to leave room for the line; what stood in the part that was cut off counts as
+    lost, too.
 
     Args:
         wanted: The facts of what was summarised.
@@ -209,9 +194,9 @@ def covered(
         cap: Most tokens of the text with its line.
         count: Counts tokens.
     """
-    missing, room = lost(wanted, text, *elsewhere), int(cap * APPENDIX_SHARE)
-    line = _appendix(missing, room, count)
-    if line and count(text) + count(line) + 1 > cap:
+    room, line = int(cap * APPENDIX_SHARE), ""
+    missing = lost(wanted, text, *elsewhere)
+    if missing:
         text = capped(text, cap - room - 1, count)
         missing = lost(wanted, text, *elsewhere)
         line = _appendix(missing, room, count)
@@ -244,14 +229,6 @@ def _starts(text: str, at: int) -> bool:
 
 
 def _number(match: regex.Match[str]) -> Fact:
-    """A number by its value: ``1,200`` and ``1.200`` are ``1200``, ``05:30`` is ``5:30``."""
-    digits = with_digits(match["value"])
-    parts = _SEPARATOR.split(digits)
-    if ":" in digits:
-        key = ":".join(part.lstrip("0") or "0" for part in parts)
-    elif len(parts) > 1 and len(parts[-1]) != 3:
-        *whole, decimals = parts
-        key = f"{''.join(whole).lstrip('0') or '0'}.{decimals.rstrip('0')}".removesuffix(".")
-    else:
-        key = "".join(parts).lstrip("0") or "0"
-    return Fact("number", match[0].strip(), key)
+    """A number by its digits: ``1,200`` and ``1.200`` are ``1200``, ``05:30`` is ``530``."""
+    digits = _SEPARATOR.sub("", with_digits(match["value"]))
+    return Fact("number", match[0].strip(), digits.lstrip("0") or "0")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction.waits import retry_after_s, told_wait_s
+from evennia_ai.llm_interaction.waits import header_wait_s, told_wait_s
 from evennia_ai.llm_interaction.windows import as_window
 
 SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
@@ -58,10 +58,8 @@ class Failure:
     kind: str  # a key of `failures` in `servers.toml`
     status: int | None = None  # HTTP status, None where there was none
     retry_after_s: float | None = None  # seconds the server asked to wait, None if it did not
-    # The provider's own words. They may quote the prompt: never logged.
-    detail: str = field(default="", repr=False)
     window: int | None = None  # the window in tokens that an overflow names
-    # All texts of the failure, also the server's body. Never logged.
+    # All texts of the failure, also the server's body. They may quote the prompt: never logged.
     said: str = field(default="", repr=False)
 
     @property
@@ -101,8 +99,8 @@ def failure_of(error: BaseException, asked: str = "") -> Failure:
     status = next((code for link in chain if (code := _status(link))), None)
     # Clients keep the server's body beside their own text.
     said = " ".join(f"{link} {getattr(link, 'body', '')}" for link in chain)
-    wait_s = next((s for link in chain if (s := retry_after_s(_headers(link))) is not None), None)
-    return sorted_failure(_kind(chain, status), status, said, wait_s, str(error), asked)
+    wait_s = next(filter(None, map(header_wait_s, chain)), None)
+    return sorted_failure(_kind(chain, status), status, said, wait_s, asked)
 
 
 def sorted_failure(
@@ -110,7 +108,6 @@ def sorted_failure(
     status: int | None,
     said: str,
     wait_s: float | None = None,
-    detail: str = "",
     asked: str = "",
 ) -> Failure:
     """A failure by what the server said.
@@ -120,7 +117,6 @@ def sorted_failure(
         status: HTTP status; None where there was none.
         said: All the texts of the failure.
         wait_s: The seconds that a header asked to wait.
-        detail: What staff may see of the texts.
         asked: The texts of the request.
     """
     window = None
@@ -134,7 +130,7 @@ def sorted_failure(
         # A server's own word for its trouble tells less than a 422 does.
         elif (kind, found, status) != ("bad_request", "server", 422):
             kind = found
-    return Failure(kind, status, wait_s, detail, window, said)
+    return Failure(kind, status, wait_s, window, said)
 
 
 def _status(error: BaseException) -> int | None:
@@ -144,15 +140,6 @@ def _status(error: BaseException) -> int | None:
     code = getattr(error, "status_code", None)
     code = code or getattr(getattr(error, "response", None), "status_code", None)
     return code if isinstance(code, int) else None
-
-
-def _headers(error: BaseException) -> dict[str, str]:
-    for source in (getattr(error, "response", None), error):
-        for name in ("headers", "litellm_response_headers"):
-            headers = getattr(source, name, None)
-            if headers:
-                return {str(key).lower(): str(value) for key, value in headers.items()}
-    return {}
 
 
 def _kind(chain: Sequence[BaseException], status: int | None) -> str:

@@ -4,15 +4,15 @@ The request asks for the object by a JSON schema and names the tools in the syst
 the reply is judged like a native one.
 
 >>> read_form('{"say": "Here.", "pose": null, "call": {"name": "look", "arguments": {}}}')
-Form(text='Here.', calls=(('look', '{}'),))
+Read(text='Here.', calls=(('look', '{}'),), thought=False)
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from evennia_ai.history.records import as_dict
+from evennia_ai.llm_interaction.dialects import Read, Tools, repaired
 from evennia_ai.llm_interaction.tool_calls import loaded
 
 FIELDS = ("say", "pose", "call")
@@ -22,14 +22,6 @@ tools are:"""
 _TEXT = {"type": ["string", "null"]}
 
 Tool = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Form:
-    """What an object says and calls."""
-
-    text: str  # the words, a pose in stars before them
-    calls: tuple[tuple[str, str], ...] = ()  # name and arguments of each call, as JSON
 
 
 def form_format(tools: Sequence[Tool], takes_many: bool) -> dict[str, Any]:
@@ -56,8 +48,11 @@ def form_rule(tools: Sequence[Tool]) -> str:
     return "\n".join(lines)
 
 
-def read_form(text: str) -> Form | None:
-    """An object as it was meant; None for a text that is none."""
+def read_form(text: str, tools: Tools = ()) -> Read | None:
+    """What an object says and calls, a pose in stars before the words; None for another text.
+
+    `tools` are the names of those that it may call.
+    """
     value = loaded(text)
     if not isinstance(value, dict) or not value.keys() <= {*FIELDS}:
         return None
@@ -65,10 +60,10 @@ def read_form(text: str) -> Form | None:
     pose = " ".join(pose.replace("*", " ").split())
     made = value.get("call")
     calls = [as_dict(call) for call in (made if isinstance(made, list) else [made])]
-    return Form(
+    return Read(
         "\n".join(filter(None, (f"*{pose}*" if pose else "", said))),
         tuple(
-            (str(call["name"]), json.dumps(call.get("arguments") or {}, ensure_ascii=False))
+            repaired(str(call["name"]), json.dumps(call.get("arguments") or {}), tools)
             for call in calls
             if call.get("name")
         ),

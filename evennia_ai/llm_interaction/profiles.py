@@ -5,7 +5,7 @@ a profile asks for. A refusal that no line of the tables knows is met with the `
 
 >>> profile = learned(UNKNOWN, "Jinja Exception: System role not supported")
 >>> profile.said()
-['takes no system role']
+['takes no system role, or wants user and assistant to alternate']
 """
 
 import hashlib
@@ -17,90 +17,58 @@ from typing import Any
 from evennia_ai.history.frames import note
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.conversation import alternating
-from evennia_ai.llm_interaction.failures import SERVERS, joined
+from evennia_ai.llm_interaction.failures import SERVERS, Failure, joined
 from evennia_ai.llm_interaction.form import form_format, form_rule
-from evennia_ai.llm_interaction.values import FORM, ModelRequest
+from evennia_ai.llm_interaction.values import FORM, ModelReply, ModelRequest
 
 Chat = Mapping[str, Any]
 
 # A reply that thinking used up is asked for again with so many times the tokens.
 MORE_ROOM = 4
+_FLAGS: dict[str, dict[str, str]] = SERVERS["flags"]
+_REFUSALS = {
+    name: re.compile(joined(flag["refused"]), re.I | re.S)
+    for name, flag in _FLAGS.items()
+    if "refused" in flag
+}
+# Fields that a request can do without, and how a refusal names them.
+_FIELDS: dict[str, str] = SERVERS["fields"]
+_REFUSING = joined(SERVERS["refuses"])
 
 
 @dataclass(frozen=True)
 class Profile(Stored):
-    """What is known of one model beside its window. All defaults: nothing.
+    """What is known of one model beside its window."""
 
-    `servers.toml` says each flag in words, and how refusals tell it. `without` names the fields
-    that it refuses, `most_tokens` bounds its replies; a `guessed` profile, as a refusal was not
-    understood, is the plainest shape.
-    """
-
-    completion_limit: bool = False
-    thoughts_back: bool = False
-    short_ids: bool = False
-    tools_stay: bool = False
-    no_system: bool = False
-    no_tools: bool = False
-    alternates: bool = False
-    no_empty: bool = False
-    names_thinking: bool = False
-    thinks: bool = False
-    thinks_less: bool = False
-    guessed: bool = False
-    without: tuple[str, ...] = ()
-    most_tokens: int = 0
+    # What it cannot do and which fields it refuses: names in the tables `flags` and `fields`.
+    flags: tuple[str, ...] = ()
     speech: str = ""  # how it speaks and acts, as a trial found; empty before it
 
     @property
     def limit_field(self) -> str:
         """The field that bounds a reply."""
-        return "max_completion_tokens" if self.completion_limit else "max_tokens"
+        return "max_completion_tokens" if "max_tokens" in self.flags else "max_tokens"
+
+    def having(self, *flags: str) -> "Profile":
+        """The profile with more flags."""
+        return replace(self, flags=tuple(dict.fromkeys((*self.flags, *flags))))
 
     def said(self) -> list[str]:
         """What is known, in words."""
-        shown = [flag["words"] for name, flag in SERVERS["flags"].items() if getattr(self, name)]
-        if self.most_tokens:
-            shown.append(f"gives replies of at most {self.most_tokens} tokens")
-        return shown + [f"refuses the field `{name}`" for name in self.without]
+        unknown = "refuses the field `{name}`"
+        return [
+            _FLAGS.get(name, {"words": unknown})["words"].format(name=name) for name in self.flags
+        ]
 
 
 UNKNOWN = Profile()
-_REFUSALS = tuple(
-    (re.compile(joined(flag["refused"]), re.I | re.S), name)
-    for name, flag in SERVERS["flags"].items()
-    if "refused" in flag
-)
-
-# Fields of no weight, and how a refusal names them.
-_OPTIONAL: dict[str, str] = SERVERS["fields"]
-# How a refusal names the most tokens that a reply may have.
-_MOST = re.compile(
-    r"(?:at most|up to|no more than|less than or equal to|<=|\d >|(?:not|cannot) exceed"
-    r"|(?:range|between|maximum|limit)\b[^.\d]{0,60}(?:1 ?(?:,|and|to|-) ?)?)"
-    r"\W{0,3}(\d[\d,]{1,8})\b",
-    re.I,
-)
-
-
-def _most_tokens(text: str) -> int:
-    """The most tokens of a reply that a refusal names; 0 if it names none."""
-    of_reply = re.search(r"max_(?:completion_|output_|new_)?tokens", text, re.I)
-    found = _MOST.search(text) if of_reply and "context length" not in text else None
-    return int(found[1].replace(",", "")) if found else 0
 
 
 def _refuses(text: str, name: str) -> bool:
     """Whether one sentence of a text names a field and refuses it."""
-    is_limit = name.endswith("_tokens")
-    denies, bounds = (joined(SERVERS["refuses"][each]) for each in ("field", "value"))
-    words = denies if is_limit else f"{denies}|{bounds}"
-    field_ = rf"(?<!use )(?<!use .)(?<!when )\b(?:{_OPTIONAL[name]})\b"
-    either = re.compile(rf"(?:{words}).{{0,80}}?{field_}|{field_}.{{0,80}}?(?:{words})", re.I)
-    return any(
-        either.search(each) and not (is_limit and re.search(r"\bvalue", each, re.I))
-        for each in re.split(r"[.!?;]\s|\n", text)
-    )
+    field = rf"(?<!use )(?<!use .)(?<!when )\b(?:{_FIELDS[name]})\b"
+    either = rf"(?:{_REFUSING}).{{0,80}}?{field}|{field}.{{0,80}}?(?:{_REFUSING})"
+    return any(re.search(either, each, re.I) for each in re.split(r"[.!?;]\s|\n", text))
 
 
 def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
@@ -108,95 +76,84 @@ def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
 
     `sent` are the names of the optional fields that the refused request had.
     """
-    for pattern, trait in _REFUSALS:
-        if pattern.search(text) and not getattr(profile, trait):
-            traits: dict[str, Any] = {trait: True}
-            return replace(profile, **traits)
-    if (most := _most_tokens(text)) and not 0 < profile.most_tokens <= most:
-        return replace(profile, most_tokens=most)
-    named = [
-        name
-        for name in sent
-        if name in _OPTIONAL and name not in profile.without and _refuses(text, name)
-    ]
-    return replace(profile, without=(*profile.without, *named)) if named else profile
+    for name, pattern in _REFUSALS.items():
+        if name not in profile.flags and pattern.search(text):
+            return profile.having(name)
+    return profile.having(*(name for name in sent if name in _FIELDS and _refuses(text, name)))
 
 
 def plainest(profile: Profile) -> Profile:
     """The plainest shape for a model of that profile."""
-    return replace(
-        profile,
-        no_system=True,
-        alternates=True,
-        no_tools=True,
-        no_empty=True,
-        without=tuple(name for name in _OPTIONAL if not name.endswith("tokens")),
-        guessed=True,
-    )
+    fields = (name for name in _FIELDS if not name.endswith("_tokens"))
+    return profile.having("strict", "no_tools", "no_empty", *fields, "guessed")
+
+
+def taught(profile: Profile, request: ModelRequest, outcome: ModelReply | Failure) -> Profile:
+    """A profile with what an outcome teaches; the same one if it teaches nothing.
+
+    A reply that thoughts used up teaches that the model needs room, an unknown refusal the plainest
+    shape.
+    """
+    if isinstance(outcome, ModelReply):
+        return profile.having("thinks") if outcome.is_empty else profile
+    if not outcome.row.get("of_shape"):
+        return profile
+    sent = [profile.limit_field, *request.extra]
+    if request.thinking != "default" or "thinks" in profile.flags:
+        sent += ["reasoning_effort", "chat_template_kwargs"]
+    if request.stop:
+        sent.append("stop")
+    if FORM in (request.speech, profile.speech):
+        sent.append("response_format")
+    new = learned(profile, outcome.said, sent)
+    if new == profile and outcome.kind == "bad_request":
+        return plainest(profile)
+    return new
 
 
 def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
-    """A request in the shape that a model takes."""
-    speech = request.speech or profile.speech
+    """A request in the shape that a model takes; fields that it refuses are left out later."""
+    flags, speech = profile.flags, request.speech or profile.speech
     if speech == FORM:
         request = _in_form(request, profile)
     messages: Sequence[Chat] = request.messages
-    tools, extra = request.tools, request.extra
-    if profile.no_tools or (profile.tools_stay and not tools):
-        messages, tools = _without_calls(messages), ()
-    if profile.thoughts_back:
-        messages = [
-            {**m, "reasoning_content": m.get("reasoning_content") or _SILENCE}
-            if m.get("tool_calls")
-            else m
-            for m in messages
-        ]
-    if profile.short_ids:
-        messages = [_with_short_ids(m) for m in messages]
-    if profile.no_system:
-        messages = _without_system(messages)
-    if profile.alternates:
-        messages = _alternating(messages)
-    if profile.no_empty:
-        messages = [m if m.get("content") else {**m, "content": _SILENCE} for m in messages]
-    if profile.without:
-        extra = {k: v for k, v in extra.items() if k not in profile.without}
-    most = request.max_tokens * (MORE_ROOM if profile.thinks else 1)
+    tools = () if "no_tools" in flags else request.tools
+    if not tools:  # many servers want tools beside old calls
+        messages = _without_calls(messages)
+    if "strict" in flags:
+        messages = _strict(messages)
+    thinks = "thinks" in flags
     return replace(
         request,
-        messages=tuple(messages),
+        messages=tuple(_shown(message, flags) for message in messages),
         tools=tuple(tools),
         speech=speech,
-        extra=extra,
-        stop=() if "stop" in profile.without else request.stop,
-        max_tokens=min(most, profile.most_tokens or most),
-        thinking="off" if profile.thinks_less else request.thinking,
+        max_tokens=request.max_tokens * (MORE_ROOM if thinks else 1),
+        thinking="off" if thinks and request.thinking == "default" else request.thinking,
     )
 
 
 def _in_form(request: ModelRequest, profile: Profile) -> ModelRequest:
     """A request that asks for a JSON object instead of native tool calls."""
-    messages = _without_calls(request.messages)
-    if not (request.tools and messages) or "response_format" in profile.without:
-        return replace(request, messages=tuple(messages), tools=())
-    first = messages[0]
+    if not (request.tools and request.messages) or "response_format" in profile.flags:
+        return replace(request, tools=())
+    first, *others = _without_calls(request.messages)
     rule = f"{first['content']}\n\n{form_rule(request.tools)}"
     return replace(
         request,
-        messages=({**first, "content": rule}, *messages[1:]),
+        messages=({**first, "content": rule}, *others),
         tools=(),
         extra={**request.extra, "response_format": form_format(request.tools, request.reported)},
     )
 
 
 def _without_calls(messages: Sequence[Chat]) -> Sequence[Chat]:
-    """Messages for a model that takes no tools: what a call gave is a note of the user's."""
+    """Messages for a request without tools: what a call gave is a note of the user's."""
     shown: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "tool":
-            shown.append(
-                {"role": "user", "content": note(str(message["name"]), message["content"])}
-            )
+            text = note(str(message.get("name")), message["content"])
+            shown.append({"role": "user", "content": text})
         elif not message.get("tool_calls"):
             shown.append(dict(message))
         elif message.get("content"):
@@ -209,47 +166,45 @@ _SILENCE = "…"
 _GO_ON = "[Go on.]"
 
 
-def _with_short_ids(message: Chat) -> Chat:
-    shorter = dict(message)
-    if calls := message.get("tool_calls"):
-        shorter["tool_calls"] = [{**call, "id": _short(call["id"])} for call in calls]
-    if "tool_call_id" in message:
-        shorter["tool_call_id"] = _short(message["tool_call_id"])
-    return shorter
+def _shown(message: Chat, flags: Sequence[str]) -> dict[str, Any]:
+    """A message as a model takes it."""
+    shown = dict(message)
+    calls = shown.get("tool_calls")
+    if calls and "thoughts_back" in flags:
+        shown["reasoning_content"] = shown.get("reasoning_content") or _SILENCE
+    if "short_ids" in flags:
+        if calls:
+            shown["tool_calls"] = [{**call, "id": _short(call["id"])} for call in calls]
+        if "tool_call_id" in shown:
+            shown["tool_call_id"] = _short(shown["tool_call_id"])
+    if "no_empty" in flags and not shown.get("content"):
+        shown["content"] = _SILENCE
+    return shown
 
 
 def _short(call_id: str) -> str:
     return hashlib.sha256(call_id.encode()).hexdigest()[:9]
 
 
-def _without_system(messages: Sequence[Chat]) -> list[Chat]:
-    """The system's text as the beginning of the first line of the user."""
-    rules = "\n\n".join(str(m["content"]) for m in messages if m["role"] == "system")
-    rest = [m for m in messages if m["role"] != "system"]
-    if not rules:
-        return rest
-    if rest and rest[0]["role"] == "user":
-        return [{**rest[0], "content": f"{rules}\n\n{rest[0]['content']}"}, *rest[1:]]
-    return [{"role": "user", "content": rules}, *rest]
+def _strict(messages: Sequence[Chat]) -> list[Chat]:
+    """Messages that begin and end with the user's, and of which no two of a role are in a row.
 
-
-def _alternating(messages: Sequence[Chat]) -> list[Chat]:
-    """Messages without two of the same role in a row; a user's are the first and the last.
-
-    A line of the user that follows a tool's result would be a second one: templates count tools as
-    the user's. It goes into the result.
+    The system's text begins the first of the user's. A line of the user that follows a tool's
+    result would be a second one, as templates count tools as the user's: it goes into the result.
     """
+    rules = "\n\n".join(str(m["content"]) for m in messages if m["role"] == "system")
+    talk: list[Chat] = [m for m in messages if m["role"] != "system"]
+    if not talk or talk[0]["role"] != "user":
+        talk.insert(0, {"role": "user", "content": "" if rules else _GO_ON})
+    first = talk[0]["content"]
+    talk[0] = {**talk[0], "content": "\n\n".join(filter(None, (rules, first)))}
     shown: list[Chat] = []
-    for message in messages:
-        role, last = message["role"], shown[-1]["role"] if shown else ""
-        if role == "assistant" and last in ("", "system"):
-            shown.append({"role": "user", "content": _GO_ON})
-        is_plain = not message.get("tool_calls") and not (shown and shown[-1].get("tool_calls"))
-        if role == last and role != "tool" and is_plain or (role, last) == ("user", "tool"):
-            both = (shown[-1].get("content"), message.get("content"))
-            shown[-1] = {**shown[-1], "content": "\n\n".join(filter(None, both))}
+    for message in alternating(map(dict, talk)):
+        if message["role"] == "user" and shown and shown[-1]["role"] == "tool":
+            both = f"{shown[-1]['content']}\n\n{message['content']}"
+            shown[-1] = {**shown[-1], "content": both}
         else:
             shown.append(message)
-    if shown and shown[-1]["role"] in ("assistant", "system"):
+    if shown[-1]["role"] == "assistant":
         shown.append({"role": "user", "content": _GO_ON})
     return shown

@@ -1,14 +1,19 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
+
+from evennia_ai.background import in_time
+from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import note, shown_name
+from evennia_ai.history.frames import Note, flat, note, shown_name
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, mask_of, unmasked
-from evennia_ai.language.tables import AUTO, DEFAULT, code_of, language_of
+from evennia_ai.history.pairs import SAID_ONCE
+from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of
 from evennia_ai.llm_interaction import conversation
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
@@ -31,7 +36,7 @@ from evennia_ai.llm_interaction.regions import (
     text_tokens,
     tools_tokens,
 )
-from evennia_ai.llm_interaction.tool_calls import main_arguments, spoken_text
+from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.llm_interaction.transcript import (
     FACTS,
     FACTS_STOPS,
@@ -40,7 +45,13 @@ from evennia_ai.llm_interaction.transcript import (
     as_transcript,
 )
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL as OFFLINE_MODEL
-from evennia_ai.llm_interaction.values import READ_AHEAD, ModelRequest, TurnRequest
+from evennia_ai.llm_interaction.values import (
+    READ_AHEAD,
+    ModelReply,
+    ModelRequest,
+    ShownNotes,
+    TurnRequest,
+)
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import brief
 
@@ -52,10 +63,21 @@ SERVES = (*USUAL, "asked", "obeyed", "full", "sleep")
 PROFILE_FACTS = 3
 # Names of people and things that a prompt lists at most.
 MOST_NAMES = 20
+# Players of whom it is asked whom they see, before who is here is kept.
+MOST_LOOKERS = 10
+# Messages before which notes are kept.
+MOST_KEPT_NOTES = 500
 # Where neither the owner nor `llm_extra` says otherwise: lively, and seldom off the point.
 TEMPERATURE = 0.5
+# A base model goes on with what it wrote: of 20 lines one of 270 million parameters answered nine
+# with the same greeting; with these, which llama.cpp's and OpenAI's servers know, none.
+NO_REPEATS = {"frequency_penalty": 0.5, "presence_penalty": 0.5}
+# Time behind a job's deadline after which its call is given up; until then it ends by itself.
+GRACE_S = 2.0
 # A turn that anybody may hear and nobody asked for.
 ORDINARY = TurnRequest()
+
+Notes = Mapping[str, str]  # by label
 
 
 def build_prompt(
@@ -70,6 +92,7 @@ def build_prompt(
     if request.context == CONTEXT_AWAKE:
         if not model:
             _note_fixed(script, prompt)
+            _keep_notes(script, request, prompt)
         script.runtime.left_out = frozenset(prompt.left_out)
     name = model or script.model_name
     note_request(script, prompt.budget, request.context, name, request.audience)
@@ -134,10 +157,18 @@ def draft_prompt(
         shown = [m for m in shown if m.metadata.get("model") != OFFLINE_MODEL]
     ids = [message.id for message in history]
     newer = frozenset(ids[ids.index(since) + 1 :]) if since in ids else frozenset[str]()
+    fixed = _fixed(script, character, request, withdrawn, name)
     if not limits.calls_tools:
         shown = _without_calls(shown, newer, script.tools.traits.speaks)
+        # What it has called all the same goes on as a call of a tool that is offered.
+        called = {call["function"]["name"] for message in shown for call in message.tool_calls}
+        offered = _offered(script, request, withdrawn) if called else ()
+        tools = tuple(tool for tool in offered if tool["function"]["name"] in called)
+        fixed = replace(fixed, tools=tools)
+    steady, passing = _steady_notes(script, request), tuple(_passing_notes(script, request))
+    kept = {} if name == OFFLINE_MODEL else _kept_notes(script, request.asker, shown)
     regions = replace(
-        _fixed(script, character, request, withdrawn, name),
+        fixed,
         history=tuple(shown),
         answered=answered,
         archived=older,
@@ -145,10 +176,87 @@ def draft_prompt(
             conversation.memory_row(hit, script.now(), limits.calls_tools)
             for hit in sorted(request.retrieved, key=lambda hit: hit.kind == "summary")
         ),
-        tail=tuple(_present_rows(script, request)),
         newer=newer,
     )
-    return _fitted(script, regions, model)
+
+    def with_notes(kept: Mapping[str, Notes]) -> Regions:
+        holds = {label: text for notes in kept.values() for label, text in notes.items()}
+        return replace(
+            regions,
+            tail=(*_changed_notes(steady, holds), *passing),
+            kept={id: "\n".join(map(note, notes, notes.values())) for id, notes in kept.items()},
+        )
+
+    prompt = _fitted(script, with_notes(kept), model)
+    if not kept.keys().isdisjoint(prompt.left_out):
+        # What they said is said anew.
+        kept = {id: notes for id, notes in kept.items() if id not in prompt.left_out}
+        prompt = _fitted(script, with_notes(kept), model)
+    return prompt
+
+
+def _changed_notes(steady: Notes, holds: Notes) -> list[str]:
+    """The notes that differ from those that the talk shows already.
+
+    English is named only where another language was.
+    """
+    if conversation.LANGUAGE in holds:
+        steady = {conversation.LANGUAGE: english_name(DEFAULT), **steady}
+    return [note(label, text) for label, text in steady.items() if text != holds.get(label)]
+
+
+def _kept_notes(
+    script: Assistant, asker: str | None, history: Sequence[Message]
+) -> dict[str, Notes]:
+    """The notes that earlier prompts showed before messages of a history, by the messages' ids.
+
+    None that names somebody who has hidden since.
+    """
+    shown, game = script.runtime.shown_notes, script.game
+    hidden = game.here().keys() - {person["id"] for person in game.present(asker)}
+    return {
+        message.id: notes.texts
+        for message in history
+        if (notes := shown.get(message.id)) and hidden.isdisjoint(notes.people)
+    }
+
+
+def _keep_notes(script: Assistant, request: TurnRequest, prompt: Prompt) -> None:
+    """Remember the notes that a prompt shows before the line to answer.
+
+    So the next prompt begins with this one, and a server's cache holds. Who is here is kept only
+    where nobody is masked or hides from anybody, as what is kept is shown to whoever asks next.
+    """
+    shown = script.runtime.shown_notes
+    for message_id in prompt.left_out:
+        shown.pop(message_id, None)
+    if not request.source_ids:
+        return
+    notes = {
+        line.label: line.text
+        for line in conversation.read_lines(prompt.moment)
+        if isinstance(line, Note) and line.label in conversation.STEADY
+    }
+    if conversation.HERE in notes and not _everybody_is_open(script):
+        del notes[conversation.HERE]
+    shown.pop(request.source_ids[0], None)
+    if notes:
+        people = script.game.present(request.asker) if conversation.HERE in notes else ()
+        ids = frozenset(str(person["id"]) for person in people)
+        shown[request.source_ids[0]] = ShownNotes(notes, ids)
+    while len(shown) > MOST_KEPT_NOTES:
+        del shown[next(iter(shown))]
+
+
+def _everybody_is_open(script: Assistant) -> bool:
+    """Whether all who are here are seen by everybody, as far as the assistant sees them."""
+    people = script.game.present()
+    ids = {person["id"] for person in people}
+    players = [person["id"] for person in people if person["player"]]
+    return all(person.get("open", True) for person in people) and all(
+        ids == {person["id"] for person in script.game.present(player)}
+        for player in players[:MOST_LOOKERS]
+    )
 
 
 def _without_calls(
@@ -176,7 +284,12 @@ def _without_calls(
 
 
 def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[str]) -> Message:
-    """A message as a prompt shows it: a search's result in full in its own turn, brief later."""
+    """A message as a prompt shows it.
+
+    A search's result in full in its own turn, brief later; a reply without what it said before.
+    """
+    if once := message.metadata.get(SAID_ONCE):
+        return replace(message, content=str(once), tokens=0)
     if message.role != "tool" or message.name not in recalls or mask_of(message):
         return message
     text = found.get(message.id) or brief(message.content)
@@ -252,10 +365,12 @@ def _examples(
 ) -> tuple[conversation.Exchange, ...]:
     """Exchanges that show how the assistant talks: the card's, else those of its language.
 
-    That is the language that is set, else the persona's.
+    That is the language that is set, else the persona's. A base model is shown the card's alone: it
+    goes on with others as if they had been said here.
     """
     config, me = script.config, character.key
-    if own := conversation.own_examples(config.examples or "", me):
+    own = conversation.own_examples(config.examples or "", me)
+    if own or config.llm_api == "completion":
         return own
     language = code_of(config.language) if config.language != AUTO else language_of(config.persona)
     met = {person["key"] for person in script.game.present(request.asker)}
@@ -275,10 +390,10 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
         "": True,
         "asked": True,
         "obeyed": game.obeys(asker),
-        "met": seen.profile(asker) is not None or asker in seen.bonds(),
+        "met": seen.profile(asker) is not None or bool(seen.bond(asker).events),
         "things": (has_things := game.has_things_for(asker)),
         "carried": has_things and bool(game.carried()),
-        "older": bool(seen.summaries()),
+        "older": seen.has_summaries(),
         "full": script.usage() >= script.config.compact_sleep_threshold / 2,
     }
     return [name for name, does in serves.items() if does]
@@ -312,20 +427,32 @@ def build_llm_messages(
     return list(build_prompt(script, character, TurnRequest(audience, context, **fields)).messages)
 
 
-def _present_rows(script: Assistant, request: TurnRequest) -> list[str]:
-    """What holds now, as notes: time, people present, what is known of them and of what is here.
+def _steady_notes(script: Assistant, request: TurnRequest) -> dict[str, str]:
+    """What mostly holds from turn to turn, by label: time, people here, the language to answer in.
+
+    The people are those whom the assistant sees, and the one who asks sees too.
+    """
+    game = script.game
+    people = sorted(game.present(request.asker), key=lambda person: str(person["key"]))
+    named = ((each["key"], bool(each.get("assistant"))) for each in people)
+    notes = {
+        conversation.NOW: flat(game.time(script.now())),
+        conversation.HERE: conversation.people_named(named),
+    }
+    if request.language:
+        notes[conversation.LANGUAGE] = request.language
+    return notes
+
+
+def _passing_notes(script: Assistant, request: TurnRequest) -> list[str]:
+    """What is told for one turn, as notes: what is known of who and what is here, what was done.
 
     It holds what the assistant sees, and the one who asks may see too.
     """
     audience, asker, game = request.audience, request.asker, script.game
     seen = script.seen(audience, trusted=True)
     people = sorted(game.present(asker), key=lambda person: person["id"] != asker)
-    rows = [
-        note(conversation.NOW, game.time(script.now())),
-        conversation.people_row((each["key"], bool(each.get("assistant"))) for each in people),
-    ]
-    if request.language:
-        rows.append(note(conversation.LANGUAGE, request.language))
+    rows = []
     place = str(game.place(asker)["id"])
     for known in (*(str(person["id"]) for person in people), place, *game.things(asker)):
         if (profile := seen.profile(known)) and (facts := profile.facts(audience, PROFILE_FACTS)):
@@ -361,23 +488,27 @@ def model_request(
     if name in fallbacks:
         fallbacks = fallbacks[fallbacks.index(name) + 1 :]
     situation, reserve = CONTEXTS.get(purpose), prompt.budget.regions["Reserve"]
-    is_aloud = purpose == READ_AHEAD or (situation is not None and situation.speaks)
+    is_awaited = situation is not None and situation.speaks
+    is_aloud = is_awaited or purpose == READ_AHEAD
     known = [tool.schema() for tool in script.tools.tools.values()] if is_aloud else prompt.tools
     request = ModelRequest(
         model=name,
         messages=prompt.messages,
         tools=prompt.tools,
-        timeout_s=config.llm_timeout_s,
+        # Nobody waits for what is read ahead, or for a job: its one try may take the whole time.
+        timeout_s=config.llm_timeout_s if is_awaited else config.turn_timeout_s,
         within_s=config.turn_timeout_s,
         purpose=purpose,
         prompt_tokens=prompt.budget.total - reserve,
-        called=main_arguments(known),
+        called=frozenset(tool["function"]["name"] for tool in known),
         reported=not is_aloud,
         max_tokens=max_tokens or reserve,
     )
     if name == OFFLINE_MODEL:
         return request
     extra = {"temperature": TEMPERATURE, **config.llm_extra} if is_aloud else config.llm_extra
+    if is_aloud and config.llm_api == "completion":
+        extra = {**NO_REPEATS, **extra}
     request = replace(request, fallback_models=fallbacks, thinking=config.llm_thinking, extra=extra)
     if config.llm_api != "completion":
         return request
@@ -388,6 +519,20 @@ def model_request(
     return replace(request, api="completion", prompt=text, stop=stops, messages=(), tools=())
 
 
+@inlineCallbacks
+def ask_in_time(
+    script: Assistant, request: ModelRequest
+) -> Generator[Deferred[Any], Any, ModelReply]:
+    """Make a job's request; fails with `ModelError` also where the answer never comes."""
+    try:
+        reply: ModelReply = yield in_time(
+            script.spend.complete(request), request.within_s + GRACE_S
+        )
+    except TimeoutError as error:
+        raise ModelError(f"{request.model} did not answer in time", kind="timeout") from error
+    return reply
+
+
 def job_prompt(
     script: Assistant,
     character: Character,
@@ -395,12 +540,8 @@ def job_prompt(
     text: str,
     tokens: int,
     tools: Sequence[dict[str, Any]],
-    summary_tokens: int = 0,
 ) -> Prompt:
-    """The prompt of a job that the assistant does on itself: rules, tools and one text.
-
-    `tokens` are those of the text, `summary_tokens` those of a summary in the reply.
-    """
+    """The prompt of a job that the assistant does on itself: rules, tools, a text of `tokens`."""
     language = written_language(script.config.language, text.splitlines())
     context = CONTEXTS[CONTEXT_PRE_COMPACTION]
     if script.limits().is_base and script.model_name != OFFLINE_MODEL:
@@ -413,7 +554,7 @@ def job_prompt(
         "System": text_tokens(system, script.count),
         "Tools": tools_tokens(tools, script.count),
         "History": tokens + OVERHEAD_TOKENS,
-        "Reserve": limits.caps.reserve + summary_tokens,
+        "Reserve": limits.caps.reserve,
     }
     return Prompt(messages, tuple(tools), TokenBudget.of(sizes, limits.tokens))
 

@@ -8,8 +8,9 @@ notes name it.
 import functools
 import itertools
 import json
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from evennia_ai.history.frames import SUMMARY_TITLE, flat, row, speaker_label
@@ -101,6 +102,8 @@ class Regions:
     archived: int = 0  # how many messages of the archive could not fit
     # Ids of messages that came since the turn began: they stand behind the lines to answer.
     newer: frozenset[str] = frozenset()
+    # Notes that earlier prompts showed before a message of the history, by its id: they stay there.
+    kept: Mapping[str, str] = field(default_factory=dict)
     has_ids: bool = False  # whether summaries show an id, as a tool can open them
 
 
@@ -112,6 +115,7 @@ class Prompt:
     tools: tuple[Schema, ...]
     budget: TokenBudget
     left_out: tuple[str, ...] = ()  # ids of live messages that did not fit, oldest first
+    moment: str = ""  # the notes of what holds now, as shown
     tools_left: int = 0  # how many tools did not fit
 
     @property
@@ -219,25 +223,18 @@ def text_tokens(text: str, count: Counter) -> int:
     return count(text) + OVERHEAD_TOKENS if text else 0
 
 
-def fit_prompt(
-    regions: Regions,
-    caps: Caps,
-    limit: int,
-    count: Counter,
-    tools_cost: Callable[[Sequence[Schema], Counter], int] = tools_tokens,
-) -> Prompt:
+def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prompt:
     """Make a prompt that, with its reply, lies within the limit.
 
-    `tools_cost` counts the tokens of tools as they are sent. If not even an empty prompt fits, the
-    prompt says so by `fits`.
+    If not even an empty prompt fits, the prompt says so by `fits`.
     """
     notes: list[str] = []
     offered = regions.tools
-    while offered and tools_cost(offered, count) > limit - caps.reserve - _LEAST_BESIDE_TOOLS:
+    while offered and tools_tokens(offered, count) > limit - caps.reserve - _LEAST_BESIDE_TOOLS:
         offered = offered[:-1]
     if missing := len(regions.tools) - len(offered):
         notes.append(f"{missing} of {len(regions.tools)} tools do not fit and are not offered")
-    tools = tools_cost(offered, count)
+    tools = tools_tokens(offered, count)
     count = functools.cache(count)
     # Examples are several messages; a message's frame costs more than what joins two lines.
     turns = 2 * len(regions.examples)
@@ -245,7 +242,8 @@ def fit_prompt(
     room = limit - tools - caps.reserve - frames
     answered = _answered(regions.answered, int(room * ANSWERED_SHARE), count)
     said = mended([m for m in regions.history if not m.is_summary])
-    raw = _with_gaps([m if m.tokens else m.counted(count) for m in said], count)
+    raw = [m if m.tokens else m.counted(count) for m in said]
+    raw = _with_rows(raw, regions.kept, count)
     # What the turn itself brought is needed: up to a quarter of the room is its own.
     least = total_tokens(answered)
     least += min(max(0, room // 4), total_tokens(raw[newest_turn(raw) :]))
@@ -254,10 +252,9 @@ def fit_prompt(
     used = sum(text_tokens(text, count) for text in texts) + total_tokens(answered)
     # What differs from turn to turn counts with its cap, so that the next prompt begins alike.
     steady = room - total_tokens(answered) - _steady_tokens(sections, texts, count)
-    raw, short = _with_short_results(raw, regions.newer, steady, count)
+    raw, cuts = _shortened(raw, regions.newer, steady, max(0, room - used), count)
     raw, skipped = _in_steps(raw, steady, limit)
-    left_out, history, cuts = fit_history(raw, room - used, count)
-    left_out, cuts = (*skipped, *left_out), (*short, *cuts)
+    left_out, history = newest_that_fit(raw, max(0, room - used))
     if regions.archived:
         notes.append(f"{regions.archived:,} older messages of the archive do not fit")
 
@@ -273,7 +270,7 @@ def fit_prompt(
         {"role": "system", "content": "\n\n".join((*parts["System"], *parts["Ledger"]))},
         *(_example_turns(regions.examples) if parts["Examples"] else ()),
         *({"role": "user", "content": text} for text in parts["Summaries"]),
-        *told(history[:begins]),
+        *told(history[:begins], regions.kept),
         *([{"role": "user", "content": "\n".join(newest)}] if newest else ()),
         *told(history[begins:]),
     ]
@@ -288,10 +285,10 @@ def fit_prompt(
     # A few stay: what begins a reply is counted nowhere, and too small a count shrinks the window.
     saved = max(0, units - len(shown) - _UNCOUNTED) * (OVERHEAD_TOKENS - 1)
     sizes["History"] = max(0, total_tokens(history) + total_tokens(answered) - saved)
-    gone = tuple(message.id for message in left_out if message.id)
+    gone = tuple(message.id for message in (*skipped, *left_out) if message.id)
     facts = {"left_out": len(gone), "left_until": gone[-1] if gone else ""}
     budget = TokenBudget.of(sizes, limit, notes=(*cuts, *notes), **facts)
-    return Prompt(tuple(shown), offered, budget, gone, missing)
+    return Prompt(tuple(shown), offered, budget, gone, "\n".join(parts["Tail"]), missing)
 
 
 def _answered(lines: Sequence[Message], room: int, count: Counter) -> list[Message]:
@@ -311,24 +308,43 @@ def _steady_tokens(sections: Sequence[_Section], texts: Sequence[str], count: Co
     )
 
 
-def _with_short_results(
-    raw: Sequence[Message], own: Collection[str], room: int, count: Counter
-) -> tuple[list[Message], tuple[str, ...]]:
-    """Messages whose tool results leave the history's room to the talk, and notes on those.
+def _shortened(
+    raw: Sequence[Message], own: Collection[str], steady: int, room: int, count: Counter
+) -> tuple[list[Message], list[str]]:
+    """Messages of which none takes too much of the history's room, and notes on those cut for it.
 
-    `own` are the ids of what the running turn brought.
+    The results of tools leave the room to the talk, any other message leaves half of it. What the
+    newest turn called and got is shortened to equal shares where it does not fit together.
+
+    Args:
+        raw: The messages, oldest first.
+        own: Ids of what the running turn brought.
+        steady: The room that the history has in every turn.
+        room: The room that it has in this one.
+        count: Counts tokens.
     """
-    results = [message for message in raw if message.role == "tool"]
-    sizes = [message.tokens for message in results if message.id in own]
-    own_most = _equal_share(sizes, int(room * OWN_RESULTS_SHARE))
-    shown, notes = list[Message](), list[str]()
+    sizes = [message.tokens for message in raw if message.role == "tool" and message.id in own]
+    own_most = _equal_share(sizes, int(steady * OWN_RESULTS_SHARE))
+    caps = list[int]()
     for message in raw:
-        most = max(_LEAST_TAIL, own_most if message.id in own else int(room * RESULT_SHARE))
-        if message.role == "tool" and message.tokens > most:
-            notes.append(_shortened_note(message))
-            message = shorten_message(message, most, count)
-        shown.append(message)
-    return shown, tuple(notes)
+        most = room // 2
+        if message.role == "tool":
+            most = own_most if message.id in own else int(steady * RESULT_SHARE)
+        caps.append(min(message.tokens, max(_LEAST_TAIL, most)))
+    newest = newest_turn(raw)
+    if sum(caps[newest:]) > room:
+        # One share more than there are messages: room for the words that led to the calls.
+        share = max(1, room // (len(raw) - newest + 1))
+        caps[newest:] = [min(cap, share) for cap in caps[newest:]]
+    shown, notes = list[Message](), list[str]()
+    for message, cap in zip(raw, caps, strict=True):
+        if message.tokens > cap:
+            shown.append(shorten_message(message, cap, count))
+            name = message.id or "?"
+            notes.append(f"message {name} is shown shortened ({message.tokens:,} tokens)")
+        else:
+            shown.append(message)
+    return shown, notes
 
 
 def _equal_share(sizes: Sequence[int], room: int) -> int:
@@ -383,36 +399,6 @@ def _fitted(sections: Sequence[_Section], room: int, count: Counter, notes: list
     return texts
 
 
-def fit_history(
-    whole: Sequence[Message], room: int, count: Counter
-) -> tuple[tuple[Message, ...], tuple[Message, ...], tuple[str, ...]]:
-    """The newest of messages that fit, each shortened where it takes more than half of the room.
-
-    Calls and results of the newest turn that do not fit together are shortened to equal shares.
-    Returns what is left out, what is shown, and notes on what was shortened.
-    """
-    newest, cap = newest_turn(whole), max(_LEAST_TAIL, room // 2)
-    turn, share = whole[newest:], cap
-    if sum(min(message.tokens, cap) for message in turn) > room:
-        # One share more than there are messages: room for the words that led to the calls.
-        share = max(1, room // (len(turn) + 1))
-    caps = [cap] * newest + [share] * len(turn)
-    fitted = [
-        shorten_message(message, most, count) if message.tokens > most else message
-        for message, most in zip(whole, caps, strict=True)
-    ]
-    notes = tuple(
-        _shortened_note(message)
-        for message, shown in zip(whole, fitted, strict=True)
-        if shown is not message
-    )
-    return *newest_that_fit(fitted, max(0, room)), notes
-
-
-def _shortened_note(message: Message) -> str:
-    return f"message {message.id or '?'} is shown shortened ({message.tokens:,} tokens)"
-
-
 def shorten_message(message: Message, cap_tokens: int, count: Counter) -> Message:
     """A message cut in its middle to about `cap_tokens`; what is stored stays whole."""
     short = message
@@ -435,29 +421,37 @@ def _short_call(call: dict[str, Any], chars: int) -> dict[str, Any]:
     return {**call, "function": {**function, "arguments": note}}
 
 
-def told(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages as a prompt shows them; a long quiet time before one is a line of its own."""
+def told(
+    messages: Sequence[Message], kept: Mapping[str, str] = MappingProxyType({})
+) -> list[dict[str, Any]]:
+    """Messages as a prompt shows them.
+
+    A long quiet time before one is a line of its own; so are the notes that are `kept` before it.
+    """
     shown: list[dict[str, Any]] = []
-    for message, gap in zip(messages, _gaps(messages), strict=True):
+    for message, above in zip(messages, _rows_above(messages, kept), strict=True):
         item = rendered(message)
-        shown.append({**item, "content": f"{gap}\n{item['content']}"} if gap else item)
+        shown.append({**item, "content": f"{above}\n{item['content']}"} if above else item)
     return shown
 
 
-def _gaps(messages: Sequence[Message]) -> list[str]:
-    """What is told of the quiet time before each message; empty for most."""
+def _rows_above(messages: Sequence[Message], kept: Mapping[str, str]) -> list[str]:
+    """What stands above each message; nothing for most."""
     rows, before = list[str](), 0.0
     for message in messages:
         at = seconds(message.created_at)
         is_long = before and at and message.role in ("user", "system") and message.content
-        rows.append(gap_row(at - before) if is_long else "")
+        gap = gap_row(at - before) if is_long else ""
+        rows.append("\n".join(filter(None, (gap, kept.get(message.id, "")))))
         before = at or before
     return rows
 
 
-def _with_gaps(messages: Sequence[Message], count: Counter) -> list[Message]:
-    """Messages whose tokens count what is told of the quiet time before them, too."""
+def _with_rows(
+    messages: Sequence[Message], kept: Mapping[str, str], count: Counter
+) -> list[Message]:
+    """Messages whose tokens count what stands above them, too."""
     return [
-        replace(message, tokens=message.tokens + count(gap) + 1) if gap else message
-        for message, gap in zip(messages, _gaps(messages), strict=True)
+        replace(message, tokens=message.tokens + count(above) + 1) if above else message
+        for message, above in zip(messages, _rows_above(messages, kept), strict=True)
     ]

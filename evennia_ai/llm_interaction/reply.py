@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evennia_ai.language.script import words
+from evennia_ai.language.words import sentences
 from evennia_ai.llm_interaction.conversation import NOTE_BEGINS
 from evennia_ai.llm_interaction.dialects import replacements
 
@@ -223,6 +224,24 @@ def fault(text: str, own_line: str, heard: Sequence[str], others: Iterable[str])
     if len(said) >= REPEATED_WORDS and said in [words(line) for line in (own_line, *heard)]:
         return ECHO
     return SPEAKS_FOR_OTHERS if _speaks_for_others(text, others) else ""
+
+
+def said_once(text: str, before: Iterable[str]) -> str:
+    """A reply as later prompts show it: without sentences that its newest replies held already.
+
+    A model goes on with what it reads of itself, and would say such a sentence in each reply. Of
+    five words or more, word for word; what holds nothing else stays whole.
+
+    >>> said_once("Hat, Bob. I'm sorry, I can't help.", ["Hello! I'm sorry, I can't help."])
+    'Hat, Bob.'
+    """
+    known = {tuple(words(part)) for line in before for part in sentences(line)}
+    new = [
+        part
+        for part in sentences(text)
+        if tuple(words(part)) not in known or len(words(part)) < REPEATED_WORDS
+    ]
+    return text if len(new) == len(sentences(text)) else " ".join(new) or text
 
 
 def _speaks_for_others(text: str, others: Iterable[str]) -> bool:

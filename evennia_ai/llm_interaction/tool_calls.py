@@ -1,7 +1,7 @@
 """The tool calls of a reply: made storable, put in batches."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, TypedDict
 
 from evennia_ai.language.words import storable_json
@@ -26,22 +26,6 @@ class ChatToolCall(TypedDict):
 def tool_call(call_id: str, name: str, arguments: str) -> ChatToolCall:
     """A call in the chat format."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def main_arguments(tools: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The argument that may follow a tool's name as plain text, by the name of each tool.
-
-    It is the only required one, or the first where none is required; it is empty for tools that
-    need two or take none.
-    """
-    found = {}
-    for tool in tools:
-        function = tool.get("function", tool)
-        parameters = function.get("parameters") or {}
-        required = tuple(parameters.get("required") or ())
-        names = required or tuple(parameters.get("properties") or ())[:1]
-        found[function["name"]] = names[0] if len(names) == 1 else ""
-    return found
 
 
 def storable_call(call: Call) -> dict[str, Any]:

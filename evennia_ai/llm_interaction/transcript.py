@@ -30,19 +30,23 @@ def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
     """The chat messages of a prompt as a text that ends with the assistant's opened line."""
     messages = list(messages)
     about = [str(each["content"]) for each in messages if each["role"] == "system"]
-    talk, scene = list[str](), list[str]()
+    talk, scene = list[str](), dict[str, list[str]]()
     for role, line in read_prompt(messages).turns:
         if isinstance(line, Heard):
             talk.append(_spoken_line(line))
         elif isinstance(line, Note):
-            (scene if line.label in (NOW, HERE) else talk).extend(_noted(line))
+            if line.label in (NOW, HERE):
+                scene[line.label] = _noted(line)  # the newest holds
+            else:
+                talk.extend(_noted(line))
         elif role == "assistant":
             talk += [_spoken(name, each) for each in line.splitlines() if each.strip()]
         elif role == "tool":
             talk.append(f"({_flat(str(line.get('content') or ''))})")
         else:
             talk.append(_flat(str(line)))
-    return "\n".join([*about, *scene, "", *talk, f'{name} says: "'])
+    scenery = [row for rows in scene.values() for row in rows]
+    return "\n".join([*about, *scenery, "", *talk, f'{name} says: "'])
 
 
 def _noted(line: Note) -> list[str]:

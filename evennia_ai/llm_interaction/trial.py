@@ -12,7 +12,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import note
 from evennia_ai.language.tables import DEFAULT
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
-from evennia_ai.llm_interaction.conversation import NOW, people_row, place_text, shipped_examples
+from evennia_ai.llm_interaction.conversation import HERE, NOW, place_text, shipped_examples
 from evennia_ai.llm_interaction.reply import clean_reply, fault
 from evennia_ai.llm_interaction.values import (
     FORM,
@@ -30,7 +30,8 @@ PLACE: dict[str, Any] = {"key": "The old mill", "description": "Flour dust hangs
 GREETING = f"Good morning, {ME}. How are you today?"
 SMALL_TALK = f"What a windy week this was, {ME}. My hat flew off twice."
 ORDER = f"{ME}, please give me the copper lamp."
-REPLY_TOKENS, TEMPERATURE = 120, 0.5
+# Always the likeliest words, so that every trial of a model finds the same.
+REPLY_TOKENS, TEMPERATURE = 120, 0.0
 
 
 # Failures by which a way to call tools is unfit; behind others, as no connection, nothing is known.
@@ -62,13 +63,13 @@ def trial_request(model: str, line: str, speech: str, timeout_s: float) -> Model
     for asked, answer in shipped_examples(DEFAULT, ME, (GUEST,)):
         messages.append({"role": "user", "content": asked})
         messages.append({"role": "assistant", "content": answer})
-    now = [note(NOW, "about nine in the morning"), people_row([(GUEST, False)])]
+    now = [note(NOW, "about nine in the morning"), note(HERE, GUEST)]
     messages.append({"role": "user", "content": "\n".join([*now, f"{GUEST}: {line}"])})
     return ModelRequest(
         model=model,
         messages=tuple(messages),
         tools=TOOLS if has_tools else (),
-        called={"give": "", "search_memory": "query", "noop": ""},
+        called=frozenset(("give", "search_memory", "noop")),
         max_tokens=REPLY_TOKENS,
         timeout_s=timeout_s,
         extra={"temperature": TEMPERATURE},

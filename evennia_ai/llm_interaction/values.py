@@ -47,9 +47,7 @@ class ModelRequest:
     speech: str = ""
     purpose: str = "tick"  # ``tick``, ``summary``, ``extraction`` and the like, for logs and bills
     prompt_tokens: int = 0  # tokens of the prompt as we count them
-    # The tools that a text may call, by name, each with the argument that may follow as plain text;
-    # see `dialects.read`.
-    called: Mapping[str, str] = field(default_factory=dict)
+    called: frozenset[str] = frozenset()  # names of the tools that a text may call
     reported: bool = False  # whether the reply reports what others said, as a summary does
     # Whether nobody asked for it: it is tried once, at one model.
     is_own: bool = False
@@ -77,7 +75,6 @@ class ModelReply:
     cached_tokens: int = 0  # prompt tokens that the provider read from its cache
     cached_cost: float | None = None  # what these cost, as part of `cost`; None if unknown
     thought: bool = False  # whether there was more than words and calls: thoughts, marks
-    native: bool = False  # whether its calls came by the provider's tool calling, not as text
 
     @property
     def is_empty(self) -> bool:
@@ -85,6 +82,14 @@ class ModelReply:
         is_lost = self.thought or self.finish_reason == "length"
         is_lost = is_lost or self.completion_tokens > SILENT_TOKENS
         return is_lost and not (self.content or self.tool_calls)
+
+
+@dataclass(frozen=True)
+class ShownNotes:
+    """Notes of what holds, as a prompt showed them before a line."""
+
+    texts: Mapping[str, str]  # by label
+    people: frozenset[str] = frozenset()  # ids of those whom they name
 
 
 @dataclass(frozen=True)
@@ -126,8 +131,6 @@ class TurnReport:
 
     iterations: int = 0  # model calls made
     fell_back: bool = False  # whether the offline model answered in place of the assistant's own
-    # Whether its late answer was not said, as who asked had gone on meanwhile.
-    is_overtaken: bool = False
     spoken: list[str] = field(default_factory=list)  # what was said, in order
     tools: list[str] = field(default_factory=list)  # names of the tools called, in order
     prompt_tokens: int = 0

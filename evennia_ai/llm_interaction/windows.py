@@ -58,10 +58,8 @@ class KnownWindow:
         `listed` is the window in LiteLLM's table.
         """
         in_table = Window(listed, TABLE) if listed else None
-        known = [each for each in (self.refused, self.served, in_table) if each]
-        if not known:
-            return None
-        return min(known, key=lambda each: each.tokens)
+        known = filter(None, (self.refused, self.served, in_table))
+        return min(known, key=lambda each: each.tokens, default=None)
 
     def told(self, served: Window | None) -> "KnownWindow":
         """With what the server says now; another figure than before replaces what was refused."""
@@ -70,25 +68,19 @@ class KnownWindow:
         is_new = self.served is not None and self.served.tokens != served.tokens
         return replace(self, served=served, refused=None if is_new else self.refused)
 
-    def overflowed(
-        self, named: int | None, prompt_tokens: int, reply_tokens: int, listed: int | None = None
-    ) -> "KnownWindow":
-        """With the window that an overflow named: the limit becomes less than what was refused.
+    def overflowed(self, named: int | None, size: int) -> "KnownWindow":
+        """With the window that an overflow named: less than the size that was refused.
 
-        The request is by our count; one that nobody counted (0) changes only the window that is
-        named.
+        The size is by our count, 0 for a request that nobody counted.
         """
-        known, before = self, self.refused
-        size = prompt_tokens + reply_tokens if prompt_tokens else 0
-        if named and (before is None or before.source == HALVED or named < before.tokens):
-            known = replace(known, refused=Window(named, NAMED))
-        limit = known.limit(listed)
-        if not size or limit is not None and limit.tokens < size:
-            return known
+        if named and (named < size or not size):
+            return replace(self, refused=Window(named, NAMED))
+        if not size:
+            return self
         half = size // 2
         if half < USABLE_TOKENS < size:
             half = USABLE_TOKENS
-        return replace(known, refused=Window(max(1, half), HALVED))
+        return replace(self, refused=Window(max(1, half), HALVED))
 
 
 def as_window(value: object) -> int | None:
@@ -102,27 +94,23 @@ def as_window(value: object) -> int | None:
 
 _KEYS = (
     *("max_model_len", "loaded_context_length", "context_window", "context_length", "n_ctx"),
-    "max_seq_len",
+    *("max_seq_len", "value"),
 )
 
 
 def window_in(answer: object, model: str, source: str) -> Window | None:
     """The window of a model in a server's answer: of a list the model's entry, or the only one.
 
-    llama.cpp has `n_ctx` of a slot in its settings and in `meta`; Ollama the configured window
-    among its parameters, else the largest one of the model in its facts; TabbyAPI has it among its
-    parameters; KoboldCpp answers with a value alone; others name it in the entry itself.
+    It stands under one of some names in the entry or in one of its parts, in Ollama's facts behind
+    the family's name; the window that Ollama is configured for is in the text of its parameters.
     """
     entry = as_dict(answer)
     if "data" in entry or "models" in entry:
         listed = [as_dict(each) for each in as_list(entry.get("data") or entry.get("models"))]
         names = (model, f"{model}:latest")  # a tag may be missing
-        named = [e for e in listed for key in ("id", "name") if e.get(key) in names]
+        named = [each for each in listed if each.get("id", each.get("name")) in names]
         entry = (named or listed if len(listed) == 1 else [*named, {}])[0]
-    parts = (entry, as_dict(entry.get("meta")), as_dict(entry.get("default_generation_settings")))
-    parameters, facts = entry.get("parameters"), as_dict(entry.get("model_info"))
-    values = [part.get(key) for part in (*parts, as_dict(parameters)) for key in _KEYS]
-    values += [entry.get("value")] if source == KOBOLD else []
-    values += re.findall(r"^num_ctx\s+(\d+)", str(parameters or ""), re.MULTILINE)
-    values += [value for name, value in facts.items() if str(name).endswith(".context_length")]
+    values = re.findall(r"^num_ctx\s+(\d+)", str(entry.get("parameters")), re.MULTILINE)
+    for part in (entry, *map(as_dict, entry.values())):
+        values += [part[name] for name in part if str(name).rpartition(".")[2] in _KEYS]
     return next((Window(tokens, source) for each in values if (tokens := as_window(each))), None)

@@ -12,16 +12,16 @@ import os
 import re
 import secrets
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 from evennia_ai.errors import ModelError
+from evennia_ai.history.records import as_list
 from evennia_ai.language.words import storable, storable_json, storable_value
 from evennia_ai.llm_interaction.bodies import plain_body
-from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import failure_of_end, sorted_failure
 from evennia_ai.llm_interaction.form import read_form
@@ -37,21 +37,19 @@ _NO_KEY = "none"
 _MASK = "***"
 _KEY_SHAPES = re.compile(r"(?i)(bearer\s+|://)(?:\S+(?=@)|(?<=\s)\S+)|\b(?:sk|pk|key)-[\w-]{6,}")
 _DETAIL_CHARS = 300
-# Anthropic's models, wherever they are served, cache a prompt up to marked messages. The newer ones
-# refuse a request with both a temperature and `top_p`; LiteLLM sends both.
+# Anthropic's models, wherever they are served, cache a prompt up to marked messages: the rules,
+# what stands before the volatile newest message, and that one, for the next request of the same
+# turn. The newer ones refuse a request with both a temperature and `top_p`; LiteLLM sends both.
 _CLAUDE = "claude"
-# How the notes of the newest turn begin, which differ from turn to turn.
-_TAIL = re.compile(rf"^\({NOW}: ", re.MULTILINE)
-_LONG = ("messages", "tools")  # what grows with the conversation and with the tools
+_CACHED = [
+    {"location": "message", "role": "system"},
+    {"location": "message", "index": -2},
+    {"location": "message", "index": -1},
+]
 _OWN_SERVERS_ONLY = ("min_p", "repeat_penalty", "repetition_penalty")
 # The fields of a reply in which servers put what a model thought.
 _THOUGHTS = ("reasoning_content", "reasoning_details", "thinking")
 _EFFORTS = {"off": "none", "low": "low", "high": "high"}
-# Addresses of providers that LiteLLM's list of compatible servers does not hold.
-_PROVIDERS = re.compile(
-    r"(?:openai|anthropic|googleapis|azure|amazonaws|cohere|cloudflare)\.com"
-    r"|(?:openrouter|mistral|together|fireworks|cerebras)\.ai|huggingface\.co"
-)
 
 
 @dataclass(frozen=True)
@@ -147,50 +145,24 @@ def texts_of(request: ModelRequest) -> str:
     return f"{plain}\n{json.dumps(plain)}\n{json.dumps(plain, ensure_ascii=False)}"
 
 
-def further_fields(request: ModelRequest, model: str, is_own: bool) -> dict[str, Any]:
-    """How thinking and the further fields of a request are sent, to a server of one's own or not.
+def further_fields(request: ModelRequest, where: Endpoint) -> dict[str, Any]:
+    """How thinking and the further fields of a request are sent.
 
-    LiteLLM translates `reasoning_effort` for each provider. Templates of models that one serves
-    oneself read `enable_thinking`; such servers know more ways to choose words than providers do.
+    LiteLLM translates `reasoning_effort` for each provider. Templates of models at a configured
+    address read `enable_thinking`; such servers know more ways to choose words than providers do.
     """
     fields = {k: v for k, v in request.extra.items() if v is not None}
-    if "temperature" in fields and _CLAUDE in model:
+    if "temperature" in fields and _CLAUDE in where.model:
         fields.pop("top_p", None)
     local = {name: fields.pop(name) for name in _OWN_SERVERS_ONLY if name in fields}
-    if request.thinking != "default" and not (is_own and request.thinking == "off"):
+    if request.thinking != "default":
         fields["reasoning_effort"] = _EFFORTS[request.thinking]
-    if is_own and request.thinking != "default":
         local["chat_template_kwargs"] = {"enable_thinking": request.thinking != "off"}
-    if is_own and local:
+    if where.api_base and local:
+        if request.thinking == "off":
+            del fields["reasoning_effort"]
         fields["extra_body"] = {**local, **fields.get("extra_body", {})}
     return fields
-
-
-def marked(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Chat messages with marks of where a cache may end, four at most; marked texts become lists.
-
-    Marked are the first, with rules and persona (tools stand before it and are cached with it); the
-    assistant's newest words before the volatile tail, as heard lines behind them may still grow;
-    what stands right before the tail; and the last one, for the next request of the same turn. See
-    https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching.
-    """
-    shown = [dict(message) for message in messages]
-    places = (n for n in range(len(shown) - 1, -1, -1) if shown[n].get("role") == "user")
-    tail = next((n for n in places if _TAIL.search(str(shown[n]["content"]))), len(shown))
-    spoken = (n for n in range(tail - 1, 0, -1) if shown[n].get("role") == "assistant")
-    for place in {0, next(spoken, 0), tail - 1, len(shown) - 1}.intersection(range(len(shown))):
-        if text := shown[place].get("content"):
-            part = {"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}
-            shown[place]["content"] = [part]
-    return shown
-
-
-def is_own_server(litellm: ModuleType, where: Endpoint) -> bool:
-    """Whether a model runs on a server of the game's own, not on a known provider's."""
-    if where.is_offline or not where.api_base:
-        return False
-    known = (str(each).rstrip("/") for each in litellm.openai_compatible_endpoints)
-    return not (_PROVIDERS.search(where.api_base) or any(each in where.api_base for each in known))
 
 
 def _reading_client(openai: ModuleType, address: str | None) -> Any:
@@ -202,17 +174,9 @@ def _reading_client(openai: ModuleType, address: str | None) -> Any:
             response = await super().send(request, **options)
             if not response.is_success:
                 return response
-            body = await response.aread()
-            plain = plain_body(body)
-            is_json = "json" in response.headers.get("content-type", "")
-            if plain is body and (is_json or not body.startswith(b"{")):
-                return response
-            left = {k: v for k, v in response.headers.items() if not k.startswith("content-")}
-            left.pop("transfer-encoding", None)
-            headers = {**left, "content-type": "application/json"}
-            return httpx.Response(
-                response.status_code, headers=headers, content=plain, request=request
-            )
+            body = plain_body(await response.aread())
+            headers = {"content-type": "application/json"}
+            return httpx.Response(200, headers=headers, content=body, request=request)
 
     return Client(base_url=address)
 
@@ -247,11 +211,11 @@ class Caller:
             "timeout": request.timeout_s,
             "max_retries": 0,
             "num_retries": 0,
-            **further_fields(request, where.model, is_own_server(self.litellm, where)),
+            **further_fields(request, where),
         }
-        if profile.names_thinking:
+        if "names_thinking" in profile.flags:
             options.setdefault("extra_body", {})["enable_thinking"] = False
-        for name in profile.without:
+        for name in profile.flags:
             options.pop(name, None)
             options.get("extra_body", {}).pop(name, None)
         completion = request.api == "completion" and not where.is_offline
@@ -263,9 +227,9 @@ class Caller:
             response = await self.litellm.atext_completion(**options)
         else:
             asked = request.messages or ({"role": "user", "content": request.prompt or ""},)
-            asked = storable_value(asked)
-            takes_marks = _CLAUDE in where.model.lower()
-            options["messages"] = marked(asked) if takes_marks else [dict(each) for each in asked]
+            options["messages"] = [dict(each) for each in storable_value(asked)]
+            if _CLAUDE in where.model.lower():
+                options["cache_control_injection_points"] = _CACHED
             if where.is_offline:
                 work = functools.partial(self.litellm.completion, **options)
                 loop = asyncio.get_running_loop()
@@ -279,21 +243,12 @@ class Caller:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
         if where not in self._clients:
             openai = importlib.import_module("openai")
-            client = self._clients[where] = openai.AsyncOpenAI(
+            self._clients[where] = openai.AsyncOpenAI(
                 api_key=where.api_key,
                 base_url=where.api_base,
                 max_retries=0,
                 http_client=_reading_client(openai, where.api_base),
             )
-            create = client.chat.completions.create
-
-            async def plain(*, extra_body: Any = None, **options: Any) -> Any:
-                # OpenAI's client tries each message against every form that one may have, to find
-                # files to convert: 0.3 s for a long history. It passes `extra_body` on unchanged.
-                body = {name: options.pop(name) for name in _LONG if name in options}
-                return await create(messages=(), extra_body=body | (extra_body or {}), **options)
-
-            client.chat.completions.create = plain
         return self._clients[where]
 
     def _read(self, response: Any, where: Endpoint, request: ModelRequest) -> ModelReply:
@@ -303,30 +258,26 @@ class Caller:
             message = getattr(choice, "message", None)
             _refuse(choice, message)
             raw = getattr(choice, "text", None) if message is None else message.content
-            if isinstance(raw, list):
-                raw = "".join(str(part.get("text", "")) for part in raw if isinstance(part, dict))
             usage = getattr(response, "usage", None)
             # Out of the provider's cache, as OpenAI or as Anthropic names them.
             details = getattr(usage, "prompt_tokens_details", None)
             cached = getattr(details, "cached_tokens", 0)
             cached = int(cached or getattr(usage, "cache_read_input_tokens", 0) or 0)
             made = getattr(message, "tool_calls", None) or ()
-            if not made and (older := getattr(message, "function_call", None)):
-                made = [SimpleNamespace(function=older)]
             text = "" if raw is None else storable(str(raw)).strip()
             for stop in request.stop:  # some servers know no stops
                 text = text.partition(stop)[0]
-            form = read_form(text) if request.speech == FORM else None
+            if request.stop:  # as prose has it: "Good evening," she says.
+                text = text.rstrip(" ,")
+            form = read_form(text, request.called) if request.speech == FORM else None
             answer = Read(text)
             if form is not None:
-                calls = tuple(repaired(*each, request.called) for each in form.calls)
-                answer = replace(read(form.text, {}, request.reported), calls=calls)
+                answer = replace(read(form.text, {}, request.reported), calls=form.calls)
             elif not where.is_offline:
                 answer = read(text, request.called, request.reported)
             return ModelReply(
                 content=answer.text,
                 tool_calls=_tool_calls(made[:MOST_CALLS], answer.calls, request),
-                native=bool(made),
                 thought=answer.thought or any(getattr(message, name, None) for name in _THOUGHTS),
                 finish_reason=storable(str(getattr(choice, "finish_reason", "") or "stop")),
                 prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
@@ -372,17 +323,15 @@ def _tool_calls(
 
     Each gets an id of its own: some servers number their calls from 0 in each reply.
     """
-    sent = (message.get("tool_calls") for message in request.messages)
-    lists = (calls for calls in sent if isinstance(calls, list | tuple))
-    used = {"", *(str(call.get("id", "")) for calls in lists for call in calls)}
-    parts = [] if made else [("", *each) for each in written]
-    for raw in made:
-        function = getattr(raw, "function", None)
-        arguments = getattr(function, "arguments", None)
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-        name = str(getattr(function, "name", None) or "")
-        call_id = storable(str(getattr(raw, "id", None) or ""))
-        parts.append((call_id, *repaired(name, text, request.called)))
+    sent = (call for message in request.messages for call in as_list(message.get("tool_calls")))
+    used = {"", *(str(call["id"]) for call in sent)}
+    parts = [("", *each) for each in written]
+    if made:
+        parts = [
+            (storable(str(call.id)), *repaired(str(name or ""), arguments, request.called))
+            for call in made
+            for name, arguments in [(call.function.name, call.function.arguments)]
+        ]
     calls = []
     for call_id, name, arguments in parts:
         call_id = "call_" + secrets.token_hex(12) if call_id in used else call_id

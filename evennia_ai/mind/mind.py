@@ -33,8 +33,6 @@ WORK = frozenset(
     for name in (
         "llm_interaction.budget.packed",
         "llm_interaction.facts.covered",
-        "llm_interaction.facts.invented",
-        "llm_interaction.facts.keeps_none",
         "llm_interaction.facts.source_facts",
         "llm_interaction.summary.finished",
         "llm_interaction.tokens.count_tokens",

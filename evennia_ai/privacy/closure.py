@@ -3,8 +3,8 @@
 A reply rests on the lines it answers and on the memories that a tool opened for it, a tool's result
 on what it names, a note on the lines it cites, a summary on what it was made from. So one closure
 over ids finds everything, however far away. What a model repeats from its prompt cites nothing:
-there, five words in a row that only these people said show that it rests on them. What it said
-unasked answers nobody: it goes where it names them.
+there, five words in a row that only these people said show that it rests on them. Nothing is
+decided by names.
 """
 
 import re
@@ -12,13 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evennia_ai.history.audience import members
-from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import Message, is_by, tool_calls
 from evennia_ai.history.pairs import ASKER, FOR, MEMORIES, pairing
 from evennia_ai.history.records import as_dict, as_dicts, as_texts
 from evennia_ai.history.verification import Evidence
 from evennia_ai.language.script import runs
-from evennia_ai.language.words import mentions, words
+from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.reply import clean_reply, speakable
 from evennia_ai.llm_interaction.tool_calls import loaded
@@ -46,14 +45,17 @@ class Forgetting:
     emptied: frozenset[str]  # the summaries that rest on what goes; they are made again
     # The messages that go or change, by the archive segments that hold them.
     parts: Mapping[str, frozenset[str]]
-    names: frozenset[str]  # the names of those who are forgotten
     gone: frozenset[str]  # the ids of all this, of whose texts no copy stays
     own: frozenset[str]  # words in a row that only they said (`language.script.runs`)
     said: frozenset[str]  # what only the replies that go said, word for word
 
     def takes(self, text: str) -> bool:
         """Whether a copy of a reply that is stored elsewhere goes, too."""
-        return " ".join(words(text)) in self.said or not self.own.isdisjoint(runs(text))
+        return " ".join(words(text)) in self.said or self.holds_own(text)
+
+    def holds_own(self, text: str) -> bool:
+        """Whether a text holds words in a row that only those who are forgotten said."""
+        return not self.own.isdisjoint(runs(text))
 
 
 def plan_forgetting(
@@ -63,7 +65,6 @@ def plan_forgetting(
     until: str = "",
     begun: Collection[str] = (),
     known: str = "",
-    names: Collection[str] = (),
 ) -> Forgetting:
     """What goes of all that an assistant has stored.
 
@@ -74,7 +75,6 @@ def plan_forgetting(
         until: The newest id of a message that is to be forgotten; empty for all.
         begun: Ids of the messages that an earlier run for the same request removed.
         known: A text whose words are nobody's own.
-        names: Names of theirs, besides those under which they spoke.
     """
     raw = {m.id: m for part in evidence.segments for m in part.messages}
     raw |= {m.id: m for m in evidence.live if not m.is_summary}
@@ -83,14 +83,8 @@ def plan_forgetting(
     own = own_runs(messages, theirs, people, known)
     sources = {each: {*r.source_ids, *r.child_ids} for each, r in evidence.summaries.items()}
     sources |= {synthesis_id(each): {each} for each in evidence.summaries}
-    replies = [_reply(m, sources, until) for m in messages if not _is_person(m)]
-    names = frozenset((*names, *(raw[each].speaker_name for each in theirs))) - {"", UNSEEN}
-    unasked = (m for m in messages if m.role == "assistant" and not m.metadata.get(ASKER))
+    replies = [_reply(m, until) for m in messages if not _is_person(m)]
     seeds = {*theirs, *begun}
-    others = {m.speaker_name for m in messages if not is_by(m, people)}
-    seeds |= {
-        m.id for m in unasked if not (until and m.id > until) and mentions(m.content, names, others)
-    }
     for made in (*things, *replies):
         sources[made.id] = set(made.sources)
         if not own.isdisjoint(runs(made.text)) or not set(people).isdisjoint(made.of):
@@ -109,7 +103,6 @@ def plan_forgetting(
         gone.intersection(made.id for made in things),
         emptied,
         {key: ids for key, ids in parts.items() if ids},
-        names,
         gone,
         own,
         _spoken(messages, gone),
@@ -179,22 +172,17 @@ def _arguments(message: Message) -> Iterator[str]:
         yield from as_texts([*arguments.values()])
 
 
-def _reply(message: Message, summaries: Collection[str], until: str) -> Made:
+def _reply(message: Message, until: str) -> Made:
     """A message of an assistant or a tool, with the ids that it says it rests on.
 
-    Memories that its prompt held unasked do not count, nor summaries, of which others told the
-    most: it only loses its copies of these.
+    A reply loses its copies of memories that its prompt held; it does not rest on them.
     """
-    sources = {str(hit.get("id")) for hit in as_dicts(message.metadata.get(MEMORIES))}
     if trace := ReplyTrace.of(message):
-        sources -= trace.given.keys() - trace.found.keys()
-        sources |= {*trace.answers, *trace.opened}
+        sources = {*trace.answers, *trace.opened}
     else:  # what cannot be read may rest on all that it names
-        sources.update(re.findall(r"\w+", str(message.metadata.get(TRACE, ""))))
+        sources = set(re.findall(r"\w+", str(message.metadata.get(TRACE, ""))))
     if message.role == "tool":
         sources.update(re.findall(r"\w+", message.content))
-    else:
-        sources.difference_update(summaries)
     meta = message.metadata
     of = {*as_texts([meta.get(ASKER), meta.get(FOR)]), *only_one(message.audience)}
     of = set() if until and message.id > until else of

@@ -14,9 +14,8 @@ from typing import TypeVar
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import ModelError
-from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import SYNTHESIS_TITLE
+from evennia_ai.history.live import paged
 from evennia_ai.history.messages import MASK, Message
 from evennia_ai.history.pages import drop_from_aside
 from evennia_ai.history.records import EMPTIED, UNSUMMARISED, as_dict
@@ -31,7 +30,6 @@ from evennia_ai.privacy.closure import (
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.remake import next_owed, remake
 from evennia_ai.sleep.compaction.rollback import clear_outbox, put_texts
 
 # Records, or pages of the journal, written in one transaction before others get their turn.
@@ -47,12 +45,12 @@ def forget_people(
     people: Collection[str],
     asked_at: str,
     until: str = "",
-    names: Collection[str] = (),
     elsewhere: Callable[[Callable[[str], bool]], Iterator[None]] = lambda takes: iter(()),
 ) -> Steps[dict[str, int]]:
     """Forget what people said, and what was made from it. Call it under the turn lock.
 
-    The summaries that were made from their words are emptied; `remake_summary` makes them again.
+    The summaries that were made from their words are emptied; they are made again in lulls
+    (`sleep.compaction.remake`).
 
     Args:
         script: The assistant's script.
@@ -60,7 +58,6 @@ def forget_people(
         people: Stable ids of their characters and accounts.
         asked_at: When they asked for it, UTC ISO 8601; the tombstones say it.
         until: The newest id of a message that is to be forgotten; empty for all.
-        names: Names of theirs, besides those that the assistant knows.
         elsewhere: Deletes, in steps, the copies of replies that the game has stored; it gets a
             function that says of a text whether it goes.
 
@@ -78,11 +75,8 @@ def forget_people(
     yield lock.run_steps(_collected(script, character, things))
     evidence = yield script.history.gathered_evidence()
     begun = [each for each, at in script.history.tombstones().items() if at == asked_at]
-    profiles = map(character.entities.whole, filter(None, map(character.entities.get, people)))
-    names = {*names, *(name for profile in profiles for name in profile.names(STAFF))}
-    names.update(script.bonds.get(each).name for each in people)
     plan: Forgetting = yield script.mind.work(
-        plan_forgetting, evidence, things, people, until, begun, script.config.persona or "", names
+        plan_forgetting, evidence, things, people, until, begun, script.config.persona or ""
     )
     yield lock.run_steps(elsewhere(plan.takes))
     yield lock.run_steps(_Removal(script, character, people, asked_at, plan).steps())
@@ -129,8 +123,8 @@ class _Removal:
         yield from self._messages(plan.replies.union(*plan.parts.values()) - plan.theirs)
         step("forget bonds")
         gone = plan.theirs | plan.replies | plan.things
-        self.script.bonds.forget(self.people, gone, plan.names)
-        step("forget profiles")  # whose names were needed for the bonds
+        self.script.bonds.forget(self.people, gone, plan.holds_own)
+        step("forget profiles")
         yield from self.character.entities.forget(self._profile_left)
         step("forget notes")
         self.script.ledger.forget(lambda note: note.id in plan.things)
@@ -139,13 +133,13 @@ class _Removal:
         yield from self._each(pages, lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")
         summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
-        said: dict[str, object] = {"lost": [], "rejected": [], "former": ""}
+        said: dict[str, object] = {"lost": [], "rejected": []}
         empty = [replace(r, text=EMPTIED, extra={**r.extra, **said}) for r in summaries]
         yield from self._each(empty, history.save_summary)
         put_texts(self.script, dict.fromkeys(plan.emptied, EMPTIED))
         if empty:
-            owed = {record.id: True for record in empty}
-            self.script.state.owed = owed | self.script.state.owed
+            stale = (*self.script.state.stale, *(record.id for record in empty))
+            self.script.state.stale = list(dict.fromkeys(stale))
         step("forget compactions")
         named = [each for each in history.compactions() if each.report.query]  # what left
         new = [replace(each, report=replace(each.report, query="")) for each in named]
@@ -161,35 +155,50 @@ class _Removal:
         """The journal entries of the summaries that are emptied."""
         return frozenset(map(synthesis_id, self.plan.emptied))
 
-    def _each(self, items: Sequence[T], act: Callable[[T], object]) -> Iterator[None]:
+    def _each(
+        self, items: Sequence[T], act: Callable[[T], object], at_once: int = SLICE
+    ) -> Iterator[None]:
         """Does something with all items, a slice in each transaction."""
-        for start in range(0, len(items), SLICE):
+        for start in range(0, len(items), at_once):
             with self.script.history.store.transaction():
-                for item in items[start : start + SLICE]:
+                for item in items[start : start + at_once]:
                     act(item)
             yield
 
     def _messages(self, ids: frozenset[str]) -> Iterator[None]:
-        """Tombstones in place of messages, and copies taken out of others; archived ones first."""
+        """Tombstones in place of messages, and copies taken out of others; archived ones first.
+
+        A segment, or a page of the live history, at each step.
+        """
         gone = ids & (self.plan.theirs | self.plan.replies)
+        history = self.script.history
 
         def revise(key: str) -> None:
-            here, history = gone & self.plan.parts[key], self.script.history
+            here = gone & self.plan.parts[key]
             if segment := history.segment(key):
-                history.archive(segment.revised(here, self.at, self._without_copies))
-            self._live(here)  # what a rollback restored is live too
+                history.archive(segment.revised(here, self._without_copies))
+            if here:
+                history.add_tombstones(here, self.at)
+            if history.are_live(here):  # by a rollback
+                self._live(here)
 
-        yield from self._each([k for k, here in self.plan.parts.items() if here & ids], revise)
-        yield from self._each([gone], self._live)
+        def of_page(page: Sequence[Message]) -> None:
+            here = gone.intersection(message.id for message in page)
+            if here:
+                history.add_tombstones(here, self.at)
+            if here or any(self._without_copies(message) is not message for message in page):
+                self._live(here, page)
 
-    def _live(self, gone: frozenset[str]) -> None:
-        history = self.script.history
-        before = history.messages()
-        after = [self._without_copies(message) for message in before if message.id not in gone]
-        if after != list(before):
-            history.replace(after)
-        if gone:
-            history.add_tombstones(gone, self.at)
+        parts = [key for key, here in self.plan.parts.items() if here & ids]
+        yield from self._each(parts, revise, 1)
+        yield from self._each(list(paged(history.messages()).values()), of_page, 1)
+
+    def _live(self, gone: Collection[str], page: Sequence[Message] = ()) -> None:
+        """Take messages out of the live history, and copies out of the others of a page."""
+        changed = {message.id: self._without_copies(message) for message in page}
+        live = self.script.history.messages()
+        left = [changed.get(message.id, message) for message in live if message.id not in gone]
+        self.script.history.replace(left)
 
     def _without_copies(self, message: Message) -> Message:
         return without_copies(message, self.plan.gone)
@@ -211,22 +220,3 @@ class _Removal:
     def _is_of_theirs(self, text: str) -> bool:
         words = {*re.findall(r"\w+", text), *re.findall(r"\w+\.\w+", text)}
         return not words.isdisjoint([*self.plan.theirs, *self.plan.replies, *self.people])
-
-
-@inlineCallbacks
-def remake_summary(script: Assistant, tried: set[str]) -> Steps[bool]:
-    """Make one of the emptied summaries again, the deepest first. Call it under the turn lock.
-
-    One that no model can make stays empty for now. `tried` are those of this run. Fires with False
-    if none is left.
-    """
-    script.runtime.lock.holder()
-    record = next_owed(script, tried)
-    if record is None:
-        return False
-    tried.add(record.id)
-    try:
-        yield remake(script, record)
-    except ModelError as error:
-        script.log_error("making a summary again", error)
-    return True

@@ -1,8 +1,8 @@
 """Players who asked to be forgotten: requests that survive a crash.
 
-A request names people by ids only. It is stored until every assistant, the exports, the audit log,
-the figures and the free pages of the game's database hold nothing of what they said; the next start
-goes on with what a crash or an error left.
+A request names people by ids only. It is stored until every assistant, the exports, the audit log
+and the free pages of the game's database hold nothing of what they said; the next start goes on
+with what a crash or an error left.
 """
 
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
+from evennia.accounts.models import AccountDB
 from evennia.comms.models import Msg
 from evennia.objects.objects import DefaultObject
 from evennia.server.models import ServerConfig
@@ -25,8 +26,9 @@ from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.background import Steps
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.lore import lore
-from evennia_ai.game.ports import audit_logs
+from evennia_ai.game.ports import audit_logs, shared_spend
 from evennia_ai.game.seeing import find, stable_id
+from evennia_ai.game.world import holder_of
 from evennia_ai.history.audience import members
 from evennia_ai.history.messages import new_id
 from evennia_ai.history.records import as_dict, as_text, as_texts
@@ -34,7 +36,7 @@ from evennia_ai.history.stored import Stored
 from evennia_ai.history.verification import verify
 from evennia_ai.privacy.caches import clear_caches
 from evennia_ai.privacy.export import delete_exports
-from evennia_ai.privacy.forget import forget_people, remake_summary
+from evennia_ai.privacy.forget import forget_people
 from evennia_ai.privacy.secure_erase import erase_free_pages
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -49,7 +51,7 @@ KEY = "evennia_ai_forgetting"
 # Where time and report of the last request are kept, on the account or character that asked.
 REPORT = ("forgotten", "evennia_ai")
 # Fields of a line of the audit log that may repeat talk, whoever's it is.
-_TALK = frozenset(("text", "what", "error", "why", "query", "lines"))
+_TALK = frozenset(("text", "what", "error", "why", "query", "lines", "facts"))
 _running = DeferredLock()
 
 
@@ -145,9 +147,12 @@ class ForgettingJob:
         for script in self.scripts:
             yield self._tried(_name_of(script), self._forget, script)
         self.at_step("forget files")
+        yield self._tried("the search index", services.mind().recall.erase)
         yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), people)
         yield self._tried("exports", services.on_disk, delete_exports, people)
-        yield self._tried("figures", services.figures().forget, people)
+        found = (each for each in map(find, people) if isinstance(each, AccountDB))
+        holders = [*people, *map(holder_of, found)]
+        yield self._tried("spend", shared_spend().forget, holders)
         yield self._tried("lore", lore().forget, people)
         clear_caches()
         yield self._tried("caches", services.mind().work, clear_caches)
@@ -169,8 +174,7 @@ class ForgettingJob:
     @inlineCallbacks
     def _forget(self, script: "AssistantScript") -> Steps[None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
-        request, tried, body = self.request, set[str](), Remains(script)
-        names = [them.key for them in map(find, request.people) if them is not None]
+        request, body = self.request, Remains(script)
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
@@ -178,13 +182,9 @@ class ForgettingJob:
             errands = script.state.errands.concerning(request.people)
             drop(script, [errand.id for errand in errands])
             elsewhere = partial(_clear_pages, script.obj, request.people)
-            return forget_people(
-                script, body, request.people, request.at, request.until, names, elsewhere
-            )
+            return forget_people(script, body, request.people, request.at, request.until, elsewhere)
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
-        while (yield script.run_exclusive(lambda: remake_summary(script, tried))):
-            continue
         script.audit("forgotten", **counts)
 
     @inlineCallbacks

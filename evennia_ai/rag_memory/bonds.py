@@ -17,7 +17,6 @@ from evennia_ai.history.frames import one_line, quoted
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.pages import Store, records
 from evennia_ai.history.stored import Stored
-from evennia_ai.language.words import mentions
 
 CATEGORY = "ai_bonds"
 GAME, GIFT, STAFF_NOTE, TALK = "game", "gift", "staff", "talk"
@@ -69,10 +68,6 @@ class Bond(Stored):
         points = self.points(now)
         return next(word for most, word in LEVELS if points < most)
 
-    def only(self, keeps: Callable[[Feeling], bool]) -> "Bond":
-        """The bond with some of its events."""
-        return replace(self, events=tuple(filter(keeps, self.events)))
-
     def with_event(self, event: Feeling, name: str) -> "Bond":
         """With one more event; of too many, the two oldest of one kind and audience become one."""
         events = [*self.events, event]
@@ -86,6 +81,10 @@ class Bond(Stored):
             events.remove(old)
         return Bond(name, tuple(events))
 
+    def only(self, keeps: Callable[[Feeling], bool]) -> "Bond":
+        """The bond with some of its events."""
+        return replace(self, events=tuple(filter(keeps, self.events)))
+
     def line(self, name: str, now: float) -> str:
         """What a prompt says of it, if it is more than neutral: the level, the newest reason."""
         level = self.level(now)
@@ -97,13 +96,13 @@ class Bond(Stored):
 
 def mood_line(bonds: Collection[Bond], now: float) -> str:
     """What a prompt says of a mood: the newest event of the last hour; empty if there is none."""
-    fresh = ((e, b.name) for b in bonds for e in b.events if 0 <= now - e.at < MOOD_S)
-    newest = max(fresh, key=lambda pair: (pair[0].at, pair[0].id), default=None)
-    if newest is None:
+    newest = [(bond.events[-1].at, bond) for bond in bonds if bond.events]
+    at, bond = max(newest, key=lambda pair: pair[0], default=(-inf, Bond()))
+    if now - at >= MOOD_S:
         return ""
-    event, name = newest
+    event = bond.events[-1]
     mood = "pleased" if event.points > 0 else "upset"
-    return f"Your mood: {mood}, because of {one_line(name)}: {quoted(event.why)}"
+    return f"Your mood: {mood}, because of {one_line(bond.name)}: {quoted(event.why)}"
 
 
 class Bonds:
@@ -192,23 +191,19 @@ class Bonds:
         return False
 
     def forget(
-        self, people: Collection[str], gone: Collection[str], names: Collection[str] = ()
+        self,
+        people: Collection[str],
+        gone: Collection[str],
+        takes: Callable[[str], bool] = lambda text: False,
     ) -> None:
-        """Drop the bonds with people (stable ids), and events that name them or rest on `gone`.
+        """Drop the bonds with people (stable ids), and events that rest on them or on `gone`.
 
-        `names` are those by which they were known, besides the ones of their bonds.
+        `takes` says of a reason whether it goes, whatever it rests on.
         """
-        bonds = self.all()
-        theirs = {*names, *(bonds[each].name for each in people if each in bonds)}
-        others = {bond.name for person, bond in bonds.items() if person not in people}
-
-        def stays(event: Feeling) -> bool:
-            is_theirs = event.source in gone or event.source in people
-            return not (is_theirs or mentions(f"{event.why}. {event.source}", theirs, others))
-
-        # Their own bonds go last: a run that was cut short finds the names again.
-        for person, bond in sorted(bonds.items(), key=lambda pair: pair[0] in people):
-            left = Bond() if person in people else bond.only(stays)
+        theirs = {*people, *gone}
+        for person, bond in self.all().items():
+            left = bond.only(lambda e: e.source not in theirs and not takes(e.why))
+            left = Bond() if person in people else left
             if left != bond:
                 self._put(person, left)
 

@@ -8,16 +8,16 @@ A search reads the profiles as they are, so former or forgotten observations are
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
 from evennia_ai.history.messages import new_id, utc_iso
 from evennia_ai.history.sealed import UNMET
 from evennia_ai.language.words import asks, sentences, telling_words
 from evennia_ai.rag_memory.journal_entry import JournalEntry
-from evennia_ai.rag_memory.profile import ALIAS, Observation, Profile, current, folded
+from evennia_ai.rag_memory.profile import ALIAS, Observation, Profile, folded
 from evennia_ai.recall.values import Hit
 
 # A profile, read and written whole, with more observations than the first is cut to the second.
@@ -27,12 +27,54 @@ SHORTEST_MENTION, LONGEST_MENTION = 3, 6
 
 # Sentences of an entry that are read.
 SENTENCES = 6
-# Most observations that a search finds, and the share of a query's words that one must have.
+# Most observations that a search finds, each with more than this share of a query's words.
 MOST_FOUND, LEAST_SHARE = 3, 0.5
 
-_telling = lru_cache(maxsize=8192)(telling_words)  # all profiles are read at each search
+# Gives the ids of the entities that an audience knows by a name, bare and folded.
+NamesOf = Callable[[str], tuple[str, ...]]
+_telling = lru_cache(maxsize=8192)(telling_words)
 
-NamesIndex = Mapping[str, tuple[str, ...]]
+
+class Names:
+    """The names and telling words of profiles, kept up as these change.
+
+    It may hold more than the profiles have, so whatever is found is compared with them: the value
+    of a transaction that failed stays, and nothing is missing.
+    """
+
+    def __init__(self, profile_of: Callable[[str], Profile | None]):
+        self._profile_of = profile_of
+        self._called: dict[str, dict[str, None]] = {}
+        self._words: dict[str, tuple[Profile, frozenset[str]]] = {}
+
+    def add(self, profile: Profile) -> None:
+        """Note the names of a profile, new or changed."""
+        for name in map(bare, profile.names(STAFF)):
+            if name:
+                self._called.setdefault(name, {})[profile.id] = None
+
+    def drop(self, profile: Profile) -> None:
+        """Forget the names and words of a profile that is gone, or is to lose some."""
+        self._words.pop(profile.id, None)
+        for name in map(bare, profile.names(STAFF)):
+            self._called.get(name, {}).pop(profile.id, None)
+
+    def of(self, audience: str) -> "NamesOf":
+        """The names that an audience may know."""
+        return partial(self._ids, audience)
+
+    def _ids(self, audience: str, name: str) -> tuple[str, ...]:
+        profiles = filter(None, map(self._profile_of, self._called.get(name, ())))
+        return tuple(p.id for p in profiles if name in map(bare, p.names(audience)))
+
+    def words(self, profile: Profile) -> frozenset[str]:
+        """The telling words of all names and observations of a profile."""
+        known, words = self._words.get(profile.id, (None, frozenset[str]()))
+        if known is not profile:
+            texts = (*profile.names(STAFF), *(item.words for item in profile.observations))
+            words = frozenset(telling_words(" \n".join(texts)))
+            self._words[profile.id] = profile, words
+        return words
 
 
 def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person") -> Profile:
@@ -41,7 +83,8 @@ def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person"
 
 
 def profile_met(
-    profiles: Mapping[str, Profile],
+    profile_of: Callable[[str], Profile | None],
+    names: NamesOf,
     here: Mapping[str, str] | None,
     name: str,
     at: float,
@@ -51,11 +94,12 @@ def profile_met(
     """The profile of somebody present (as the game names them), or known by a name, or a new one.
 
     Whoever is here is known by this name from now on, to those who may know what it rests on.
+    `profile_of` returns a profile by its id, `names` are those that the audience may know.
     """
     if here is None:
-        entity_id = find(profiles, name, names_index(profiles, audience)) or unmet_id(name)
-        return profiles.get(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
-    profile = profiles.get(here["id"]) or Profile(here["id"], here["key"], here["kind"])
+        entity_id = find(profile_of, name, names) or unmet_id(name)
+        return profile_of(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
+    profile = profile_of(here["id"]) or Profile(here["id"], here["key"], here["kind"])
     return profile if name == here["id"] else with_alias(profile, name, at, sources, audience)
 
 
@@ -104,17 +148,12 @@ def with_alias(
 def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
     """A profile of over `MOST_KEPT` observations with the best `CUT_BACK_TO`, and those cut.
 
-    First goes what no audience believes or was said again since, then what names no property, each
-    oldest first; other names go last.
+    First goes what names no property, the oldest first; other names go last.
     """
     observations = profile.observations
     if len(observations) <= MOST_KEPT:
         return profile, []
-    audiences = {item.audience for item in observations}
-    shown = {b.observation.id for each in audiences for b in current(observations, each)}
-    by_worth = sorted(
-        observations, key=lambda o: (o.predicate == ALIAS, o.id in shown, o.is_fact, o.at)
-    )
+    by_worth = sorted(observations, key=lambda o: (o.predicate == ALIAS, o.is_fact, o.at))
     gone = {item.id for item in by_worth[: len(observations) - CUT_BACK_TO]}
     return profile.only(lambda o: o.id not in gone), [o for o in observations if o.id in gone]
 
@@ -124,42 +163,38 @@ def unmet_id(name: str) -> str:
     return UNMET + " ".join(name.split()).lower()
 
 
-def unmet_of(profiles: Mapping[str, Profile], entity_id: str, names: NamesIndex) -> list[str]:
+def unmet_of(profile: Profile, names: NamesOf) -> list[str]:
     """The ids of profiles made for a mere name that now means this entity only, which was met.
 
-    `names` is the `names_index` of the profiles for everybody.
+    `names` are those that everybody may know.
     """
-    name = bare(profiles[entity_id].name)
-    called = names.get(name, ())
-    if [each for each in called if not each.startswith(UNMET)] != [entity_id]:
+    name = bare(profile.name)
+    called = names(name)
+    if [each for each in called if not each.startswith(UNMET)] != [profile.id]:
         return []
-    unmet = (each for each in called if each.startswith(UNMET))
-    return [each for each in unmet if bare(profiles[each].name) == name]
+    return [e for e in called if e.startswith(UNMET) and bare(e.removeprefix(UNMET)) == name]
 
 
-def names_index(profiles: Mapping[str, Profile], audience: str) -> NamesIndex:
+def names_index(profiles: Mapping[str, Profile], audience: str) -> NamesOf:
     """The ids of the entities of each name that an audience may know."""
-    index: dict[str, list[str]] = {}
-    for entity_id, profile in profiles.items():
-        for name in dict.fromkeys(map(bare, profile.names(audience))):
-            if name:
-                index.setdefault(name, []).append(entity_id)
-    return {name: tuple(ids) for name, ids in index.items()}
+    names = Names(profiles.get)
+    for profile in profiles.values():
+        names.add(profile)
+    return names.of(audience)
 
 
-def find(profiles: Mapping[str, Profile], wanted: str, names: NamesIndex) -> str | None:
+def find(profile_of: Callable[[str], Profile | None], wanted: str, names: NamesOf) -> str | None:
     """The id of the entity that a name or id means, in any case, with or without article.
 
-    None if there is none or more than one, as a wrong person is worse than none. `names` is a
-    `names_index` of the profiles.
+    None if there is none or more than one, as a wrong person is worse than none.
     """
-    if wanted in profiles:
+    if profile_of(wanted):
         return wanted
-    ids = names.get(bare(wanted), ())
+    ids = names(bare(wanted))
     return ids[0] if len(ids) == 1 else None
 
 
-def mentioned(names: NamesIndex, text: str, shortest: int = SHORTEST_MENTION) -> list[str]:
+def mentioned(names: NamesOf, text: str, shortest: int = SHORTEST_MENTION) -> list[str]:
     """The ids of the entities with a name in a text as whole words, each once.
 
     Ordered by where their names first end. Names of fewer than `shortest` letters, mostly words of
@@ -171,7 +206,7 @@ def mentioned(names: NamesIndex, text: str, shortest: int = SHORTEST_MENTION) ->
         for start in range(max(0, end - LONGEST_MENTION), end):
             name = " ".join(words[start:end])
             if len(name) >= shortest:
-                ids.update(dict.fromkeys(names.get(name, ())))
+                ids.update(dict.fromkeys(names(name)))
     return list(ids)
 
 
@@ -184,7 +219,7 @@ def bare(name: str) -> str:
     return re.sub(r"^(the|a|an) (?=.)", "", folded(name))
 
 
-def observed(profile: Profile, entry: JournalEntry, names: NamesIndex) -> Profile:
+def observed(profile: Profile, entry: JournalEntry, names: NamesOf) -> Profile:
     """A profile with what a journal entry says of the entity; the same if it was read before.
 
     `names` is the `names_index` of all profiles for the entry's audience: a name that two entities
@@ -199,39 +234,45 @@ def observed(profile: Profile, entry: JournalEntry, names: NamesIndex) -> Profil
     return profile
 
 
-def is_about(sentence: str, entity_id: str, names: NamesIndex) -> bool:
+def is_about(sentence: str, entity_id: str, names: NamesOf) -> bool:
     """Whether a sentence begins with the name of an entity, of several the longest.
 
     A colon behind the name tells who speaks, not whom it is about.
     """
     words = bare(sentence.partition(":")[0]).split()
     for count in range(min(LONGEST_MENTION, len(words) - 1), 0, -1):
-        if ids := names.get(" ".join(words[:count])):
+        if ids := names(" ".join(words[:count])):
             return ids == (entity_id,)
     return False
 
 
-def found_observations(profiles: Mapping[str, Profile], query: str, audience: str) -> list[Hit]:
-    """The beliefs that have most of a query's telling words, best first.
+def found_observations(
+    profiles: Iterable[Profile],
+    words_of: Callable[[Profile], frozenset[str]],
+    query: str,
+    audience: str,
+) -> list[Hit]:
+    """The beliefs that have more than half of a query's telling words, best first.
 
     At most `MOST_FOUND` that the audience may know, of equal ones the newest first; the score is
-    the share of the query's words. Where the query names people, only what names one of them.
+    the share of the query's words.
+
+    Args:
+        profiles: All that is known.
+        words_of: Returns all telling words of a profile, as `Names.words`.
+        query: What is looked for.
+        audience: Who may know what is found.
     """
     wanted, hits = telling_words(query), list[Hit]()
-    named = [profiles[each] for each in mentioned(names_index(profiles, audience), query)]
-    people = [p for p in named if p.kind == "person" and p.beliefs(audience)]
-    called = [_telling(" ".join(p.names(audience))) for p in people]
-    for profile in profiles.values():
-        names = " ".join(profile.names(audience))
-
-        def share(item: Observation, names: str = names) -> float:
-            words = _telling(names) | _telling(item.words)
-            is_named = not people or any(each <= words for each in called)
-            return len(wanted & words) / len(wanted) if wanted and is_named else 0.0
-
-        if any(share(item) >= LEAST_SHARE for item in profile.observations):
-            items = (belief.observation for belief in profile.beliefs(audience))
-            hits += [_hit(s, profile, i, names) for i in items if (s := share(i)) >= LEAST_SHARE]
+    for profile in profiles:
+        if len(wanted & words_of(profile)) <= LEAST_SHARE * len(wanted):
+            continue
+        shown = " ".join(profile.names(audience))
+        for belief in profile.beliefs(audience):
+            words = _telling(shown) | _telling(belief.observation.words)
+            share = len(wanted & words) / len(wanted)
+            if share > LEAST_SHARE:
+                hits.append(_hit(share, profile, belief.observation, shown))
     hits.sort(key=lambda hit: (hit.score, str(hit.at)), reverse=True)
     return hits[:MOST_FOUND]
 
@@ -240,4 +281,5 @@ def _hit(score: float, profile: Profile, item: Observation, names: str) -> Hit:
     is_named = bool(_telling(names) & _telling(item.text)) or not profile.name
     text = item.text if is_named else f"About {profile.name}: {item.text}"
     who = f"{item.told_by} said" if item.told_by else ""
-    return Hit(item.id, score, who, text, item.at, kind="observation", audience=item.audience)
+    hit = Hit(item.id, score, who, text, item.at, kind="observation", audience=item.audience)
+    return replace(hit, sources=item.sources)

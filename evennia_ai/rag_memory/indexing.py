@@ -36,7 +36,7 @@ def memory_of(script: Assistant) -> Memory:
         lambda: script.mind.memories,
         script.log_error,
         lambda: script.now(),
-        profiles=lambda: script.obj.entities.profiles(),
+        entities=lambda: script.obj.entities,
         notes=lambda: script.ledger.entries(),
         on_new_index=lambda: mend_index(script, whole=True),
         traits=lambda: script.tools.traits,
@@ -188,11 +188,15 @@ def forget_entry(script: Assistant, character: Character, entry_id: str) -> Step
     with `StoreError`, but the entry is withdrawn and the next night removes its traces. It can be
     repeated.
     """
-    character.journal.withdraw([entry_id])
-    character.entities.forget_sources([entry_id])
+    with character.journal.store.transaction():
+        character.journal.withdraw([entry_id])
+        character.entities.forget_sources([entry_id])
+        script.state.outbox = [*script.state.outbox, entry_id]
     unindexed = yield script.memory.forget([entry_id])
     gone = yield script.mind.memories.delete(script.scope, [entry_id])
-    if unindexed is None:
+    if unindexed is not None:
+        script.state.outbox = [each for each in script.state.outbox if each != entry_id]
+    else:
         raise StoreError(
             f"Journal entry `{entry_id}` is withdrawn, but the search index cannot be written, so "
             "searches may still find it. Type `aimemory/forget` again later."

@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from evennia_ai.history.audience import normalised
-from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.messages import base32, new_id, utc_iso
 from evennia_ai.history.pages import KEPT, Cache, Store
 from evennia_ai.history.records import as_count, as_dict, as_texts
 from evennia_ai.history.stored import each_readable
@@ -74,7 +74,6 @@ class JournalHandler:
         self._on_add = on_add
         self._newest = Cache(store, None, Page.read, Page.to_dict)
         self._pages = Cache(store, PAGES, Page.read, Page.to_dict, KEPT)
-        self._first: dict[str, str] = {}  # of older pages, the part of an id that sorts by time
 
     def add(
         self,
@@ -123,14 +122,13 @@ class JournalHandler:
 
         Places are counted as in `count`: a page that lost entries keeps its places.
         """
-        keys, newest = self.pages()[::-1], len(self._page().entries)
-        entries: list[JournalEntry] = []
-        for number, key in enumerate(keys):
-            begin = newest + (number - 1) * PAGE_ENTRIES if number else 0
-            end = newest + number * PAGE_ENTRIES
-            if start < end and begin < stop:
+        entries, place = list[JournalEntry](), 0
+        for key in reversed(self.pages()):
+            size = len(self._page().entries) if key == JOURNAL else PAGE_ENTRIES
+            if place < stop and place + size > start:
                 here = self.page(key).entries[::-1]
-                entries += here[max(0, start - begin) : stop - begin if stop < end else None]
+                entries += here[max(0, start - place) : stop - place]
+            place += size
         return tuple(entries)
 
     def all(self) -> Iterator[JournalEntry]:
@@ -176,6 +174,18 @@ class JournalHandler:
     def pages(self) -> list[str]:
         """The keys of all pages, oldest first."""
         return [*map(page_key, range(1, self._page().number)), JOURNAL]
+
+    def written(self, since: float, until: float) -> Iterator[list[JournalEntry]]:
+        """The entries written in a time, seconds since the epoch, up to before its end.
+
+        Oldest first, page by page; only pages on which there may be some are loaded.
+        """
+        first, last = (base32(max(0, int(at * 1000)), 9) for at in (since, until))
+        keys = self.pages()
+        start, stop = (bisect_right(keys, at, key=self._first_id) for at in (first, last))
+        for key in keys[max(0, start - 1) : stop]:
+            entries = self.page(key).entries
+            yield [entry for entry in entries if first <= entry.id[-ID_CHARS:] < last]
 
     def rewrite(
         self, change: Callable[[JournalEntry], JournalEntry], pages: Iterable[str]
@@ -223,14 +233,9 @@ class JournalHandler:
                 yield keys[at], self.page(keys[at])
 
     def _first_id(self, key: str) -> str:
-        """The part that sorts by time of the id of a page's first entry; ids never change."""
-        if key not in self._first:
-            entries = self.page(key).entries
-            first = entries[0].id[-ID_CHARS:] if entries else ""
-            if key == JOURNAL:
-                return first
-            self._first[key] = first
-        return self._first[key]
+        """The part that sorts by time of the id of a page's first entry."""
+        entries = self.page(key).entries
+        return entries[0].id[-ID_CHARS:] if entries else ""
 
 
 def page_key(number: int) -> str:

@@ -6,7 +6,8 @@ import regex
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.stored import Stored
-from evennia_ai.language.words import asks, telling_words
+from evennia_ai.language.script import size
+from evennia_ai.language.words import asks
 
 # Source of an entry that the assistant chose to write.
 OWN = "assistant"
@@ -14,16 +15,15 @@ OWN = "assistant"
 RECALLED = "recalled"
 # Source of an entry that a compaction made of its summary.
 SYNTHESIS = "compaction"
-# Sources of entries that only repeat or sum up what stands elsewhere. Older versions wrote the
-# last: names that a summary had no room for.
-DERIVED_SOURCES = (RECALLED, SYNTHESIS, "coverage")
+# Sources of entries that only repeat or sum up what stands elsewhere.
+DERIVED_SOURCES = (RECALLED, SYNTHESIS)
 # Characters of an id behind its prefix (`history.messages.IdSource`).
 ID_CHARS = 15
 DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10
 # A plain statement: below the journal's default of 5, and it stays in retrieval for ever.
 BASE = 4
-# Telling words of a text that holds more than one fact; characters that are read.
-MANY_WORDS, MAX_CHARACTERS = 8, 4000
+# Words of a text that may hold more than one fact; characters that are read.
+MANY_WORDS, MAX_CHARACTERS = 12, 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,12 @@ def synthesis_id(summary_id: str) -> str:
 def score_importance(text: str) -> int:
     """How important a text is for memory, from 1 (chatter) to 10, where the model gave no number.
 
-    A heuristic by numbers and length, the same in all languages.
+    A statement stays in retrieval for ever, a question does not, in whatever words; numbers and
+    length count for more.
     """
     text = text[:MAX_CHARACTERS]
-    telling = len(telling_words(text))
-    if not telling:
+    count = size(text)
+    if not count:
         return LEAST_IMPORTANCE
     has_number = regex.search(r"\p{Nd}", text) is not None
-    return bounded(BASE + has_number + (telling >= MANY_WORDS) - 2 * asks(text))
+    return bounded(BASE + has_number + (count >= MANY_WORDS) - 2 * asks(text))

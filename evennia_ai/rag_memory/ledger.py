@@ -4,9 +4,7 @@ A note that only its author may see, and one of staff, is approved at once; any 
 until staff approve it. Notes are never deleted, only superseded or withdrawn.
 """
 
-import re
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -16,7 +14,7 @@ from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.pages import Store, records
 from evennia_ai.history.stored import Stored, Unreadable
-from evennia_ai.language.words import telling_words
+from evennia_ai.language.words import telling_words, words
 from evennia_ai.rag_memory.entities import mentioned, names_index
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Hit
@@ -26,26 +24,13 @@ RULE, TASK, PREFERENCE, FACT = "rule", "task", "preference", "fact"
 TYPES = (RULE, TASK, PREFERENCE, FACT)
 PROPOSED, APPROVED, SUPERSEDED, WITHDRAWN = "proposed", "approved", "superseded", "withdrawn"
 STATES = (PROPOSED, APPROVED, SUPERSEDED, WITHDRAWN)
-# What a note may become; superseded and withdrawn ones never change again.
-MOVES = {PROPOSED: (APPROVED, WITHDRAWN), APPROVED: (SUPERSEDED, WITHDRAWN)}
 LIVING = (PROPOSED, APPROVED)
 # Long enough for two sentences; five such notes fill the default cap.
 TEXT_CHARS = 300
-DEFAULT_WEIGHT = 5
 # Most notes that a search finds.
 MOST_FOUND = 3
-
-_KINDS = (
-    (RULE, r"\b(?:never|always|must|mustn'?t|do not|don'?t|no one may|nobody may|forbidden)\b"),
-    (TASK, r"\b(?:remind|todo|to-do|promised?|needs? to|has to|have to|owes?|by tomorrow)\b"),
-    (PREFERENCE, r"\b(?:likes?|loves?|prefers?|hates?|dislikes?|favou?rites?|rather|enjoys?)\b"),
-)
 # Living notes one person may have, so that nobody fills the ledger alone.
 NOTES_A_PERSON = 30
-# Notes of one author that are shown before the notes of others; half of the default cap.
-NOTES_AT_ONCE = 3
-
-_TOPIC = re.compile(r"^(.{3,80}?) (?:is|are|was|were) ", re.IGNORECASE)
 
 
 class LedgerError(AssistantError):
@@ -63,7 +48,6 @@ class Note(Stored):
     id: str
     text: str  # the note, on one line
     kind: str  # one of `TYPES`
-    weight: int  # 1 to 10; heavier notes are shown first
     source: str  # ``command`` or the id of the message it rests on
     about: tuple[str, ...]  # stable ids of the people it concerns
     audience: str
@@ -73,8 +57,7 @@ class Note(Stored):
     staff: bool = False  # whether staff wrote it as staff
     decided_at: str = ""
     decided_by: Speaker | None = None
-    superseded_by: str = ""  # Id of the note that took its place; that one `replaces` it
-    replaces: tuple[str, ...] = ()
+    superseded_by: str = ""  # id of the note that took its place
 
     def check(self) -> None:
         """It has words, and its kind and state are known."""
@@ -95,14 +78,9 @@ def checked_kind(kind: str) -> str:
     return wanted
 
 
-def kind_of(text: str) -> str:
-    """The type a text looks like: rule, task or preference, else fact."""
-    return next((kind for kind, sign in _KINDS if re.search(sign, text, re.IGNORECASE)), FACT)
-
-
 def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
     """A note in another state, with who decided it and when; `LedgerError` if it cannot be."""
-    if state not in MOVES.get(note.state, ()):
+    if not note.is_living or state in (note.state, PROPOSED):
         raise LedgerError(f"Note `{note.id}` is {note.state}; it cannot become {state}.")
     return replace(note, state=state, decided_at=utc_iso(at), decided_by=by)
 
@@ -114,44 +92,26 @@ def people_named(text: str, people: Mapping[str, Profile]) -> tuple[str, ...]:
 
 def same_note(notes: Iterable[Note], text: str, by_id: str, audience: str) -> Note | None:
     """A living note of the same person that says the same to the same people, or None."""
-    said = ((note.by.id, note.audience, _plain(note.text), note) for note in notes)
-    wanted = (by_id, audience, _plain(text))
-    return next((note for *same, note in said if note.is_living and (*same,) == wanted), None)
+    for note in notes:
+        is_theirs = note.is_living and note.by.id == by_id and note.audience == audience
+        if is_theirs and words(note.text) == words(text):
+            return note
+    return None
 
 
-def replacing(note: Note, notes: Iterable[Note], at: float) -> tuple[Note, list[Note]]:
-    """A new or newly approved note with the ids of those it replaces, and these, closed.
+def superseded(note: Note, notes: Iterable[Note], at: float) -> list[Note]:
+    """The notes that a new or newly approved note closes, closed at `at`, in seconds.
 
-    `at` is in seconds since the epoch. Of the living notes of its author, an approved one
-    supersedes those for the same people that say something else of the same thing: ``my favourite
-    drink is ale``, then ``… is rum``. Those that say the same to other people are withdrawn: a
-    secret closes the public note at once, a public note closes the secret when it is approved.
+    They say the same of the same author to other people: a secret closes the public note at once,
+    a public note closes the secret when it is approved.
     """
-    topic, closed = _topic(note.text), list[Note]()
-    is_approved = note.state == APPROVED
+    closed = list[Note]()
+    if note.state != APPROVED and note.audience == PUBLIC:
+        return closed
     for old in notes:
-        if not old.is_living or old.id == note.id or old.by.id != note.by.id:
-            continue
-        if old.audience == note.audience:
-            is_outdated = old.state == APPROVED and bool(topic) and _topic(old.text) == topic
-            state = SUPERSEDED if is_approved and is_outdated else ""
-        else:
-            is_same = _plain(old.text) == _plain(note.text)
-            state = WITHDRAWN if is_same and (is_approved or note.audience != PUBLIC) else ""
-        if state:
-            closed.append(replace(moved(old, state, at, note.by), superseded_by=note.id))
-    return replace(note, replaces=tuple(old.id for old in closed)) if closed else note, closed
-
-
-def _topic(text: str) -> str:
-    """The words before the first ``is``, if there is more than one."""
-    found = _TOPIC.match(text)
-    topic = _plain(found.group(1)) if found else ""
-    return topic if " " in topic else ""
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.findall(r"\w+", text.lower()))
+        if old.audience != note.audience and same_note([old], note.text, note.by.id, old.audience):
+            closed.append(replace(moved(old, SUPERSEDED, at, note.by), superseded_by=note.id))
+    return closed
 
 
 def living_of(notes: Iterable[Note], person: str) -> list[Note]:
@@ -162,19 +122,13 @@ def living_of(notes: Iterable[Note], person: str) -> list[Note]:
 def in_prompt_order(notes: Iterable[Note]) -> tuple[Note, ...]:
     """The approved ones of some notes, in the order to show them.
 
-    Those of staff come first; of the rest `NOTES_AT_ONCE` of each author before more of anybody.
-    Within these groups rules come first, then the heavier, then the newer.
+    Those that staff wrote or approved come first; among these and among others rules come first,
+    then the newer.
     """
     approved = [note for note in notes if note.state == APPROVED]
     approved.sort(key=lambda note: (note.at, note.id), reverse=True)
-    approved.sort(key=lambda note: (note.kind != RULE, -note.weight))
-    written: Counter[str] = Counter()
-    rounds: dict[str, int] = {}
-    for note in approved:
-        if not (note.staff or note.decided_by):
-            rounds[note.id] = 1 + written[note.by.id] // NOTES_AT_ONCE
-            written[note.by.id] += 1
-    return tuple(sorted(approved, key=lambda note: rounds.get(note.id, 0)))
+    approved.sort(key=lambda note: (not (note.staff or note.decided_by), note.kind != RULE))
+    return tuple(approved)
 
 
 def found_notes(notes: Iterable[Note], query: str, viewer: str) -> list[Hit]:
@@ -185,11 +139,6 @@ def found_notes(notes: Iterable[Note], query: str, viewer: str) -> list[Hit]:
     shared = [(len(wanted & telling_words(hit.line)), str(hit.at), hit) for hit in hits]
     shared.sort(key=lambda each: each[:2], reverse=True)
     return [hit for count, _, hit in shared[:MOST_FOUND] if count]
-
-
-def replacement_line(note: Note) -> str:
-    """Which notes a note replaces, as ``It replaces l1.``; empty if none."""
-    return f"It replaces {', '.join(note.replaces)}." if note.replaces else ""
 
 
 class LedgerHandler:
@@ -219,8 +168,7 @@ class LedgerHandler:
         by: Speaker,
         *,
         state: str,
-        kind: str | None = None,
-        weight: int = DEFAULT_WEIGHT,
+        kind: str = FACT,
         source: str = "command",
         about: Iterable[str] = (),
         audience: str = PUBLIC,
@@ -228,10 +176,9 @@ class LedgerHandler:
     ) -> Note:
         """Add a note; the arguments are the fields of `Note`.
 
-        `state` is one of `LIVING`; without a `kind` it is `kind_of` the text. Returns the note,
-        with the ids of those it `replaces`, or a known one of the same words, author and audience.
-        `LedgerError` if the text is empty or longer than `TEXT_CHARS`, the kind unknown, or if its
-        author has too many.
+        `state` is one of `LIVING`. Returns the note, or a known one of the same words, author and
+        audience. `LedgerError` if the text is empty or longer than `TEXT_CHARS`, the kind unknown,
+        or if its author has too many.
         """
         line, now, notes = " ".join(text.split()), self._now(), self.entries()
         if not line:
@@ -243,8 +190,7 @@ class LedgerHandler:
         note = Note(
             new_id("l"),
             line,
-            checked_kind(kind) if kind else kind_of(text),
-            min(10, max(1, int(weight))),
+            checked_kind(kind),
             source,
             tuple(about),
             normalised(audience),
@@ -255,8 +201,11 @@ class LedgerHandler:
         )
         known = same_note(notes, text, by.id, note.audience)
         if known is not None:
+            if kind not in (FACT, known.kind):  # as staff make a rule of what stands as a fact
+                known = replace(known, kind=note.kind)
+                self._save(known)
             return known
-        note, closed = replacing(note, notes, now)
+        closed = superseded(note, notes, now)
         if sum(each.by.id == by.id for each in notes) - len(closed) >= NOTES_A_PERSON:
             raise LedgerFullError(
                 f"{by.key} has {NOTES_A_PERSON} notes already; withdraw one to make room."
@@ -269,7 +218,7 @@ class LedgerHandler:
         now, closed = self._now(), list[Note]()
         note = moved(self.get(note_id), state, now, by)
         if state == APPROVED:
-            note, closed = replacing(note, self.entries(), now)
+            closed = superseded(note, self.entries(), now)
         self._save(note, *closed)
         return note
 

@@ -2,7 +2,7 @@
 
 By default Mem0 2.2 wants an OpenAI key, keeps files in the home folder and under ``/tmp``, sends
 telemetry at import, and keeps each text once more in a history of its own, also when it is deleted.
-Here it works offline, in one folder of the game, and without that history.
+Here it works offline, in one folder of the game, with a history that is emptied at once.
 """
 
 import logging
@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
@@ -29,7 +29,11 @@ from evennia_ai.recall.values import Hit, Turn
 
 T = TypeVar("T")
 
-COLLECTION, PROVIDER = "evennia_ai", "evennia_ai"
+COLLECTION = "evennia_ai"
+# The file of the embedded Qdrant, under its folder.
+POINTS = Path("collection", COLLECTION, "storage.sqlite")
+# In place of an embedder that is ours and a model that nothing asks; it is not called.
+UNUSED = {"provider": "openai", "config": {"api_key": "none"}}
 # Items stored by one job of the thread, so that a search never waits for a whole night's add.
 ADD_BATCH = 25
 # More than any assistant will ever have; Mem0 lists the first 20 by default.
@@ -69,14 +73,14 @@ class Mem0Backend:
         embedder: StaticEmbedder | None = None,
     ):
         self._directory = Path(directory).absolute()
-        self._config, self._embedder = dict(config or {}), embedder
+        self._config = dict(config or {})
+        self._embedder = None if self._config.get("embedder") else embedder
         self._worker = Worker("evennia-ai-memory")
         self._folder = None if self._config.get("vector_store") else self._directory / "qdrant"
         own = embedder is None and not self._config.get("embedder")
         self._near = NEAR if own else NEAR_OTHERS
         self.billed_embedder = _billed(self._config.get("embedder"))
         self._memory: Any = None
-        self._files: dict[Path, int] = {}  # of the open store, with their inodes
         self._note, self._closed = "", False
 
     @classmethod
@@ -103,11 +107,11 @@ class Mem0Backend:
 
     def ids(self, scope: str) -> "Deferred[set[str]]":
         """Fires with the ids of all turns stored for a scope."""
-        return self._run(lambda: {source for source, *_ in self._rows(scope)})
+        return self._run(lambda: {_hit(row).turn_id for row in self._rows(scope)})
 
     def delete(self, scope: str, ids: Iterable[str]) -> "Deferred[int]":
         """Delete turns with every copy of their text; fires with how many there were."""
-        return self._run(self._delete, scope, list(ids))
+        return self._run(self._erase, scope, list(ids))
 
     @inlineCallbacks
     def status(self) -> Steps[dict[str, Any]]:
@@ -142,16 +146,31 @@ class Mem0Backend:
             ) from error
 
     def _add(self, scope: str, turns: Sequence[Turn]) -> None:
-        memory, rows = self._open(), self._rows(scope, [turn.id for turn in turns])
         texts = {turn.id: storable(turn.text).strip() for turn in turns}
-        if bare := [each for each, text in texts.items() if not each or not text]:
-            raise StoreError(f"A memory needs an id and a text; got `{bare[0]}`.")
-        same = {source for source, _, text in rows if text == texts[source]}
-        self._delete(scope, [source for source, *_ in rows if source not in same])
-        for turn in {turn.id: turn for turn in turns if turn.id not in same}.values():
-            meta = {"source_id": turn.id, "at": str(turn.at or ""), "type": turn.kind}
-            meta["audience"] = normalised(turn.audience)
-            memory.add(texts[turn.id], agent_id=_agent(scope), metadata=meta, infer=False)
+        if not all(map(all, texts.items())):
+            raise StoreError("A memory needs an id and a text.")
+        metas = {
+            turn.id: {
+                "source_id": turn.id,
+                "at": str(turn.at or ""),
+                "type": turn.kind,
+                "audience": normalised(turn.audience),
+            }
+            for turn in turns
+        }
+        former = []
+        for row in self._rows(scope, list(texts)):
+            stored = row["metadata"]
+            key = stored["source_id"]
+            if row["memory"] == texts.get(key) and stored.items() >= metas[key].items():
+                del texts[key], metas[key]  # stored already as it is now
+            else:
+                former.append(row)
+        if self._drop(former):
+            self._rewrite()
+        for key, text in texts.items():
+            self._open().add(text, agent_id=_agent(scope), metadata=metas[key], infer=False)
+        self._drop_history()
 
     def _search(self, scope: str, query: str, limit: int, shown_to: str) -> list[Hit]:
         memory, filters = self._open(), {"agent_id": _agent(scope)}
@@ -169,47 +188,66 @@ class Mem0Backend:
         near = (hit for hit in shown if hit.score >= self._near or words & telling_words(hit.text))
         return [hit for hit in near if hit.score > 0][:limit]
 
-    def _rows(self, scope: str, ids: Sequence[str] | None = None) -> list[tuple[str, str, str]]:
-        """Id, Mem0's id and text of some turns by their ids, or of all in a scope."""
+    def _rows(self, scope: str, ids: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Mem0's results for some turns by their ids, or for all in a scope."""
         filters: dict[str, Any] = {"agent_id": _agent(scope)}
         if ids is not None:
             filters["source_id"] = {"in": ids}
         found = self._open().get_all(filters=filters, top_k=EVERYTHING, show_expired=True)
-        rows = (
-            ((each.get("metadata") or {}).get("source_id", ""), each) for each in found["results"]
-        )
-        return [(str(source), str(each["id"]), str(each["memory"])) for source, each in rows]
+        return list(found["results"])
 
     def _delete(self, scope: str, ids: Sequence[str]) -> int:
-        memory, count = self._open(), 0
-        for start in range(0, len(ids), ADD_BATCH):
-            for _, memory_id, _ in self._rows(scope, ids[start : start + ADD_BATCH]):
-                memory.delete(memory_id)
-                count += 1
-        if count:
-            self._scrub()
+        starts = range(0, len(ids), ADD_BATCH)
+        return sum(self._drop(self._rows(scope, ids[n : n + ADD_BATCH])) for n in starts)
+
+    def _drop(self, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Delete some of Mem0's results; returns how many."""
+        for row in rows:
+            self._open().delete(str(row["id"]))
+        if rows:
+            self._drop_history()
+        return len(rows)
+
+    def _erase(self, scope: str, ids: Sequence[str]) -> int:
+        """Delete turns, also what a process that was killed left of them in the embedded store."""
+        count = self._delete(scope, ids)
+        self._rewrite()
         return count
+
+    def _rewrite(self) -> None:
+        """Rewrite the embedded store's file without what was deleted.
+
+        SQLite's `secure_delete` would leave what it copied when it split a page.
+        """
+        if self._folder:
+            client = self._open().vector_store.client
+            for collection in client._client.collections.values():
+                collection.storage.storage.execute("VACUUM")
+
+    def _drop_history(self) -> None:
+        """Empty Mem0's own history, in memory, which keeps each text once more."""
+        history = self._open().db.connection
+        for table in ("history", "messages"):
+            history.execute(f"DELETE FROM {table}")
+        history.commit()
 
     def _open(self) -> Any:
         if self._closed:
             raise StoreError(f"The memory store at `{self._directory}` is closed.")
-        if self._memory is not None and _inodes(self._files) != self._files:
+        if self._memory is not None and self._folder and not (self._folder / POINTS).exists():
             raise self._lost("was deleted")
         if self._memory is None:
             self._directory.mkdir(parents=True, exist_ok=True)
             mem0, dims = import_mem0(self._directory), self._dims()
             client = self._client(dims) if self._folder else None
             try:
-                memory = mem0.Memory(self._memory_config(dims, client))
+                self._memory = mem0.Memory(self._memory_config(dims, client))
             except BaseException:
                 if client is not None:
                     client.close()
                 raise
-            if isinstance(memory.embedding_model, Adapter):
-                memory.embedding_model.embedder = self._embedder
-            memory.db.close()
-            memory.db = NoHistory()
-            self._memory, self._files = memory, _inodes(self._databases())
+            if self._embedder is not None:
+                self._memory.embedding_model = Adapter(self._embedder)
         return self._memory
 
     def _client(self, dims: int) -> Any:
@@ -217,7 +255,6 @@ class Mem0Backend:
         from qdrant_client import QdrantClient
 
         try:
-            self._scrub()  # a crash may have come between a deletion and this
             client = QdrantClient(path=str(self._folder))
         except (OSError, RuntimeError, sqlite3.OperationalError):
             raise  # in use by another process, full or unreadable: says nothing of what it holds
@@ -236,7 +273,7 @@ class Mem0Backend:
         shutil.rmtree(self._folder or "", ignore_errors=True)
         self._note = (
             f"The memory store at `{self._folder}` {why}; an empty one takes its place. "
-            "The next night's sleep fills it from the journal, `aimemory/rebuild` at once."
+            "`aimemory/rebuild` fills it from the journal."
         )
         return StoreError(self._note)
 
@@ -245,15 +282,6 @@ class Mem0Backend:
         memory, self._memory = self._memory, None
         with suppress(Exception):  # it may be broken or have nothing to close, and is done with
             memory.vector_store.client.close()
-
-    def _databases(self) -> list[Path]:
-        return sorted(self._folder.rglob("*.sqlite")) if self._folder else []
-
-    def _scrub(self) -> None:
-        """Rewrite the embedded store's files, whose free pages hold what was deleted."""
-        for path in self._databases():
-            with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-                connection.execute("VACUUM")
 
     def _dims(self) -> int:
         """Length of the vectors: our embedder's, or what the owner's configuration says."""
@@ -267,29 +295,24 @@ class Mem0Backend:
 
     def _memory_config(self, dims: int, client: Any) -> Any:
         from mem0.configs.base import MemoryConfig
-        from mem0.embeddings.configs import EmbedderConfig
-        from mem0.llms.configs import LlmConfig
-        from mem0.utils.factory import EmbedderFactory, LlmFactory
         from mem0.vector_stores.configs import VectorStoreConfig
 
-        # The names Mem0 accepts are a fixed list, hence no validation of ours.
-        EmbedderFactory.provider_to_class[PROVIDER] = f"{__name__}.Adapter"
-        LlmFactory.register_provider(PROVIDER, f"{__name__}.Adapter")
-        parts = {
-            "embedder": EmbedderConfig.model_construct(provider=PROVIDER, config={}),
-            **self._config,
-            "llm": LlmConfig.model_construct(provider=PROVIDER, config={}),
-            "history_db_path": ":memory:",
-        }
         try:
             store = dict(self._config.get("vector_store") or {"config": {"client": client}})
             config = {"collection_name": COLLECTION, **(store.get("config") or {})}
             provider = store.get("provider", "qdrant")
             try:
                 sized = {"embedding_model_dims": dims, **config}
-                parts["vector_store"] = VectorStoreConfig(provider=provider, config=sized)
+                vector_store = VectorStoreConfig(provider=provider, config=sized)
             except ValueError:  # some stores refuse to be told the length of their vectors
-                parts["vector_store"] = VectorStoreConfig(provider=provider, config=config)
+                vector_store = VectorStoreConfig(provider=provider, config=config)
+            parts = {
+                "embedder": UNUSED,
+                **self._config,
+                "vector_store": vector_store,
+                "llm": UNUSED,
+                "history_db_path": ":memory:",
+            }
             return MemoryConfig(**parts)
         except (ValueError, TypeError) as error:
             raise StoreError(
@@ -298,24 +321,14 @@ class Mem0Backend:
 
 
 class Adapter:
-    """An embedder as Mem0 calls it, and in place of a model, which nothing asks here."""
+    """An embedder as Mem0 calls it."""
 
-    embedder: StaticEmbedder | None = None
-
-    def __init__(self, config: object):
-        self.config = config
+    def __init__(self, embedder: StaticEmbedder):
+        self.embedder = embedder
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
         """The vector of one text."""
-        assert self.embedder is not None, "set when the store was opened"
         return [float(number) for number in self.embedder.embed([text])[0]]
-
-
-class NoHistory:
-    """Takes the place of Mem0's database of all texts it ever had: every call does nothing."""
-
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        return lambda *args, **kwargs: None
 
 
 def import_mem0(directory: Path) -> Any:
@@ -354,11 +367,6 @@ def _agent(scope: str) -> str:
     if not scope:
         raise StoreError("A memory needs a `scope`, the id of the assistant it belongs to.")
     return quote(scope, safe="")
-
-
-def _inodes(paths: Iterable[Path]) -> dict[Path, int]:
-    """Which files stand at some paths, by their inodes; those that are missing are left out."""
-    return {path: path.stat().st_ino for path in paths if path.exists()}
 
 
 def _hit(found: Mapping[str, Any]) -> Hit:

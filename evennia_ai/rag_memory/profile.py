@@ -130,21 +130,6 @@ class Profile(Stored):
         newest = current(items, audience)[:1]
         return " ".join(newest[0].observation.value.split()) if newest else ""
 
-    def heading(self, audience: str) -> str:
-        """Name, kind and relationship, as ``Alice (person), the miller``."""
-        head = f"{one_line(self.name or self.id)} ({self.kind or 'entity'})"
-        relationship = self.relationship(audience)
-        return f"{head}, {relationship}" if relationship else head
-
-    def lines(self, audience: str, limit: int = 8) -> list[str]:
-        """The heading, then a line with id for each of at most `limit` beliefs.
-
-        First those with a predicate and a value, each kind newest first.
-        """
-        beliefs = sorted(self.beliefs(audience), key=lambda each: not each.observation.is_fact)
-        shown = (f"- {each.line} [{each.observation.id}]" for each in beliefs[: max(limit, 0)])
-        return [self.heading(audience), *shown]
-
     def facts(self, audience: str, limit: int) -> list[str]:
         """What an audience may know of it, at most `limit` sentences: its relationship first."""
         beliefs = sorted(self.beliefs(audience), key=lambda each: not each.observation.is_fact)

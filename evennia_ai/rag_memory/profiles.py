@@ -1,39 +1,27 @@
 """Profiles of the people, places and things met: their storage, and their upkeep at night.
 
-They are in one Attribute of the character. Old observations of a profile that holds too many move
-into an Attribute of their own under the entity's id: kept, shown and forgotten like the rest, but
-not rewritten with every observation.
+Each is in an Attribute of the character, under the entity's id. Old observations of a profile that
+holds too many move into another one: kept, shown and forgotten like the rest, but not rewritten
+with every observation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from itertools import takewhile
 
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import FACE, utc_iso
-from evennia_ai.history.pages import KEPT, Cache, Store, records
-from evennia_ai.history.records import COMMITTED
-from evennia_ai.history.stored import Unreadable, as_plain
+from evennia_ai.history.pages import KEPT, Store, records
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
+from evennia_ai.rag_memory.entities import Names, NamesOf
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 
-PROFILES, ARCHIVE = "entity_profiles", "ai_entities_archive"
+PROFILES, ARCHIVE = "ai_entities", "ai_entities_archive"
 # Profiles looked through in one turn of the reactor.
 BATCH = 20
-
-
-def _read_profiles(key: str, raw: Any, odd: list[object]) -> dict[str, Profile]:
-    if not isinstance(raw, Mapping):
-        raise Unreadable("no dict of profiles")
-    profiles = {}
-    for entity_id, stored in raw.items():
-        try:
-            profiles[str(entity_id)] = Profile.from_dict(stored)
-        except Unreadable:
-            odd.append({entity_id: stored})
-    return profiles
 
 
 class EntityHandler:
@@ -41,26 +29,73 @@ class EntityHandler:
 
     def __init__(self, store: Store):
         self.store = store
-        self._profiles = Cache(store, None, _read_profiles, as_plain)
+        self._profiles = records(store, PROFILES, Profile)
         self._old = records(store, ARCHIVE, Profile, KEPT)
+        self.changed: set[str] = set()  # ids of the profiles that were put since the last night
+        self._index = Names(self.get)
+        self._unread: list[str] | None = None  # ids whose names are not in the index yet
+
+    @cached_property
+    def _known(self) -> dict[str, None]:
+        """The ids of all profiles, and maybe of some that are not stored any more."""
+        return dict.fromkeys(self.store.keys(PROFILES))
+
+    @cached_property
+    def _aged(self) -> set[str]:
+        """The ids of the profiles with archived observations, and maybe of some that had them."""
+        return set(self.store.keys(ARCHIVE))
+
+    @property
+    def _names(self) -> Names:
+        for _ in self.warm():  # what it has not read
+            pass
+        return self._index
+
+    def warm(self) -> Iterator[None]:
+        """Reads all profiles and their names in advance, a few at each step."""
+        if self._unread is None:
+            self._unread = list(self._known)
+        while self._unread:
+            batch = self._unread[-BATCH:]
+            for profile in self._profiles.all(batch).values():
+                self._index.add(profile)
+            del self._unread[-len(batch) :]
+            yield
 
     def profiles(self) -> dict[str, Profile]:
         """All profiles by entity id."""
-        return dict(self._profiles.get(PROFILES) or {})
+        known = ((key, self._profiles.get(key)) for key in self._known)
+        return {key: profile for key, profile in known if profile is not None}
 
     def get(self, entity_id: str) -> Profile | None:
         """One profile, or None."""
-        return (self._profiles.get(PROFILES) or {}).get(entity_id)
+        return self._profiles.get(entity_id)
+
+    def names(self, audience: str) -> NamesOf:
+        """The ids of the entities of each name that an audience may know."""
+        return self._names.of(audience)
+
+    def words(self, profile: Profile) -> frozenset[str]:
+        """The telling words of a profile; may be called on any thread."""
+        return self._index.words(profile)
+
+    def called(self, text: str, shortest: int = 1) -> list[Profile]:
+        """The profiles that a text names, by any of their names, or of which it is the id."""
+        ids = (text, *entities.mentioned(self.names(STAFF), text, shortest))
+        return list(filter(None, map(self.get, ids)))
 
     def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
-        """Store these profiles and drop the `gone` ones (others stay), in one write."""
+        """Store these profiles and drop the `gone` ones (others stay), in one transaction."""
         with self.store.transaction():
-            changed = {key: self._cut_back(profile) for key, profile in profiles.items()}
-            after = {**self.profiles(), **changed}
+            for key, profile in profiles.items():
+                left = self._cut_back(profile)
+                self._profiles.set(key, left)
+                self._known[key] = None
+                self._index.add(left)
+                self.changed.add(key)
             for key in gone:
-                after.pop(key, None)
+                self.store.delete(key, PROFILES)
                 self.store.delete(key, ARCHIVE)
-            self._profiles.set(PROFILES, after)
 
     def _cut_back(self, profile: Profile) -> Profile:
         """A profile whose surplus, if there is any, was archived."""
@@ -68,11 +103,12 @@ class EntityHandler:
         if surplus:
             old = (*self.archived(profile.id), *surplus)
             self._old.set(profile.id, replace(left, observations=old))
+            self._aged.add(profile.id)
         return left
 
     def archived(self, entity_id: str) -> tuple[Observation, ...]:
         """The archived observations of an entity, the first archived first."""
-        old = self._old.get(entity_id)
+        old = self._old.get(entity_id) if entity_id in self._aged else None
         return old.observations if old else ()
 
     def archived_profiles(self) -> Iterator[Profile]:
@@ -101,7 +137,7 @@ class EntityHandler:
 
     def forget(self, left: Callable[[Profile], Profile | None]) -> Iterator[None]:
         """Replace each whole profile by what `left` returns, a few at each step; None drops it."""
-        keys = list(self.profiles())
+        keys = list(self._known)
         for start in range(0, len(keys), BATCH):
             wholes = map(self.whole, filter(None, map(self.get, keys[start : start + BATCH])))
             rests = [(whole, rest) for whole in wholes if (rest := left(whole)) is not whole]
@@ -109,6 +145,7 @@ class EntityHandler:
                 with self.store.transaction():
                     for whole, _ in rests:
                         self.store.delete(whole.id, ARCHIVE)
+                        self._index.drop(whole)
                     changed = {rest.id: rest for _, rest in rests if rest}
                     self.put(changed, [whole.id for whole, rest in rests if rest is None])
             yield
@@ -122,29 +159,30 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
     it again changes nothing. Returns ``{"met", "seen_again", "joined"}``: profiles made, known ones
     seen since, and profiles merged.
     """
-    known = character.entities.profiles()
-    now, gone = dict(known), set[str]()
-    sights = _sights(script, character)
+    handler, sights = character.entities, _sights(script, character)
+    changed, gone, new = dict[str, Profile](), set[str](), 0
     for key, (name, kind, at) in sights.items():
-        before = known.get(key)
-        if before is None:
-            now[key] = entities.new_profile(key, name, at, kind)
-            continue
-        if before.name != name:
-            now[key] = entities.with_alias(replace(before, name=name), before.name, at, (), PUBLIC)
-        if before.last_seen < at:
-            now[key] = replace(now[key], first_seen=before.first_seen or at, last_seen=at)
-    names, met = entities.names_index(now, PUBLIC), dict(now)
-    for key in sights:
-        for unmet in entities.unmet_of(met, key, names):
-            told = character.entities.whole(met[unmet]).observations
-            both = sorted((*now[key].observations, *told), key=lambda item: item.at)
-            now[key] = replace(now[key], observations=tuple(both))
-            gone.add(unmet)
-    changed = {key: now[key] for key in sights if now[key] != known.get(key)}
-    if changed:
-        character.entities.put(changed, gone)
-    new = len(sights.keys() - known.keys())
+        before = handler.get(key)
+        profile = before or entities.new_profile(key, name, at, kind)
+        if profile.name != name:
+            named = replace(profile, name=name)
+            profile = entities.with_alias(named, profile.name, at, (), PUBLIC)
+        if profile.last_seen < at:
+            profile = replace(profile, first_seen=profile.first_seen or at, last_seen=at)
+        new += before is None
+        if profile is not before:
+            changed[key] = profile
+    with handler.store.transaction():
+        if changed:
+            handler.put(changed)
+        for profile in filter(None, map(handler.get, sights)):
+            unmet = entities.unmet_of(profile, handler.names(PUBLIC))
+            told = [o for p in map(handler.get, unmet) if p for o in handler.whole(p).observations]
+            if unmet:
+                both = sorted((*profile.observations, *told), key=lambda item: item.at)
+                changed[profile.id] = replace(profile, observations=tuple(both))
+                handler.put({profile.id: changed[profile.id]}, unmet)
+                gone.update(unmet)
     return {"met": new, "seen_again": len(changed) - new, "joined": len(gone)}
 
 
@@ -153,9 +191,9 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
     since, history = utc_iso(script.state.last_sleep.get("at", 0.0)), script.history
     left = (
         history.segment(key)
-        for record in history.compactions()
-        if record.status == COMMITTED and record.at >= since
-        for key in record.segments
+        for record in takewhile(lambda r: r.at >= since, history.newest_compactions())
+        for summary in filter(None, map(history.summary, record.summaries))
+        for key in summary.segments
     )
     said = [*history.messages(), *(m for part in left if part for m in part.messages)]
     sights = {
@@ -172,10 +210,11 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
 def run_entity_consolidation_batch(script: Assistant, character: Character) -> dict[str, int]:
     """Count what is known of entities; what holds is worked out on reading, so nothing is changed.
 
-    Returns ``{"checked", "observations", "current"}``: profiles, and the observations in them, and
-    those that still hold.
+    Returns ``{"checked", "observations", "current"}``: the profiles that were written since the
+    last night, and the observations in them, and those that still hold.
     """
-    profiles = character.entities.profiles().values()
+    changed, character.entities.changed = character.entities.changed, set()
+    profiles = list(filter(None, map(character.entities.get, changed)))
     return {
         "checked": len(profiles),
         "observations": sum(len(profile.observations) for profile in profiles),

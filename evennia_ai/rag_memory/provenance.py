@@ -98,9 +98,8 @@ def hits_in(result: str) -> Iterator[Hit]:
     except ValueError:
         loaded = {"text": result}
     if isinstance(loaded, dict):
-        items = (loaded, *(loaded.get("results") or ()), *(loaded.get("around") or ()))
-        hits = (Hit.from_dict(item) for item in items if isinstance(item, dict))
-        yield from (hit for hit in hits if hit.text)
+        items = (loaded, *as_dicts(loaded.get("results")), *as_dicts(loaded.get("around")))
+        yield from (hit for hit in map(Hit.from_dict, items) if hit.text)
 
 
 def attributed(script: Assistant, hit: Hit) -> Hit:

@@ -67,26 +67,25 @@ class Quarantine:
 
     def hits(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         """The hits that rest on no words of theirs."""
-        if self._script is None or not self.people:
-            return hits
-        profiles = self._script.entities.profiles().values()
-        rests_on = {item.id: item.sources for p in profiles for item in p.observations}
-        sources = [rests_on.get(hit.turn_id) or (hit.turn_id,) for hit in hits]
-        held = self.held({each for ids in sources for each in ids})
-        return [hit for hit, ids in zip(hits, sources, strict=True) if held.isdisjoint(ids)]
-
-    def profile(self, profile: Profile) -> Profile:
-        """A profile without observations that rest on words of theirs."""
         if not self.people:
-            return profile
-        return profile.only(lambda item: not self.held(item.sources))
+            return hits
+        held = self.held({each for hit in hits for each in (hit.turn_id, *hit.sources)})
+        return [hit for hit in hits if held.isdisjoint((hit.turn_id, *hit.sources))]
+
+    def profiles(self, profiles: Sequence[Profile]) -> Sequence[Profile]:
+        """Profiles without observations that rest on words of theirs."""
+        if not self.people:
+            return profiles
+        held = self.held({each for p in profiles for o in p.observations for each in o.sources})
+        return [profile.only(lambda item: held.isdisjoint(item.sources)) for profile in profiles]
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
         """The notes that they neither wrote nor caused."""
         people = self.people
         if not people:
             return notes
-        return tuple(n for n in notes if n.by.id not in people and not self.held([n.source]))
+        held = self.held({note.source for note in notes})
+        return tuple(n for n in notes if n.by.id not in people and n.source not in held)
 
     def held(self, ids: Iterable[str]) -> frozenset[str]:
         """What of these ids, and of what they rest on, is words of theirs or rests on them.

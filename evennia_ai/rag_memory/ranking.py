@@ -11,7 +11,6 @@ what was said must hold words worth looking up, and a memory must share one of t
 in meaning.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -27,15 +26,12 @@ DEEP = 200
 # ten hits, for LoCoMo's questions and for tavern talk, none lies below it, but most of what a word
 # nobody ever said brings up.
 NEAR = 0.003
-# Most words of a query that counts as typed: keywords, rather than something said.
-TYPED_WORDS = 8
 # Most hits of a sort ahead of all others. Of many in the same words, as greetings, two; a question
 # matches itself best, and where one is asked, answers none; at every question the assistant repeats
 # what it heard once; a summary of many lines has something of every question. Unchecked, they push
 # out the answer.
 MOST = {"asks": 2, "asks again": 0, "own": 3, "summary": 3}
 SAME_WORDS = 2
-_WORD = re.compile(r"\w+")
 # Memories, and summaries of earlier times beside them, in one prompt.
 MOST_MEMORIES, MOST_SUMMARIES = 5, 2
 # Least score of a memory that shares no word with what was said (measured on tavern talk).
@@ -91,20 +87,6 @@ def joined(indexed: Sequence[Hit], others: Iterable[Hit], query: Query) -> list[
     return [*(hit for _, hit in best), *rest]
 
 
-def exact_first(hits: Sequence[Hit], query: Query) -> list[Hit]:
-    """For a query of a few words: first the hits that hold all of them and do not just ask."""
-    words = _words(query.text)
-    if not words or len(words) > TYPED_WORDS or asks(query.text):
-        return list(hits)
-
-    def exact(hit: Hit) -> bool:
-        line = hit.line.lower()
-        held = all(word in line for word in words) and words <= _words(line)
-        return held and not asks(hit.text)
-
-    return sorted(hits, key=lambda hit: not exact(hit))
-
-
 def once(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """Each text of a speaker once, each question once: at its best place, as last said.
 
@@ -150,11 +132,7 @@ def _sorts(hit: Hit, query: Query) -> Iterator[str]:
         yield "summary"
 
 
-RULES: tuple[Rule, ...] = (exact_first, once, crowds_last)
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
+RULES: tuple[Rule, ...] = (once, crowds_last)
 
 
 def chosen(

@@ -5,14 +5,13 @@ daemon thread that owns it (`RecallJobs`).
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import (
     CancelledError,
     Deferred,
-    gatherResults,
     inlineCallbacks,
     maybeDeferred,
     succeed,
@@ -27,7 +26,7 @@ from evennia_ai.rag_memory.entities import found_observations
 from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry, turn_of_message
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import Note, found_notes
-from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.quarantine import Quarantine
 from evennia_ai.rag_memory.ranking import DEEP, once, ranked
 from evennia_ai.recall.values import Hit, Query, Turn
@@ -62,15 +61,12 @@ class RecallJobs:
         return self._later(lambda index: index.add(scope, turns))
 
     def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Remove turns, ahead of searches and again behind additions; fires with how many."""
+        """Remove turns, behind what was added before; fires with how many."""
+        return self._later(lambda index: index.remove(scope, ids))
 
-        def drop(index: "RecallIndex") -> int:
-            return index.remove(scope, ids)
-
-        both = gatherResults(
-            [self.worker.submit(self._done, drop), self._later(drop)], consumeErrors=True
-        )
-        return both.addCallbacks(sum, lambda failure: failure.value.subFailure)
+    def erase(self) -> Deferred[None]:
+        """Fires when the file holds no byte of what was removed before."""
+        return self._later(lambda index: index.erase())
 
     def clear(self, scope: str) -> Deferred[int]:
         """Remove all turns; fires with how many there were."""
@@ -130,7 +126,7 @@ class Memory:
     # Called with what failed and the error, where work goes on without it.
     report: Callable[[str, BaseException], None] = lambda what, error: None
     now: Callable[[], float] = time.time
-    profiles: Callable[[], Mapping[str, Profile]] = dict  # returns all profiles by id
+    entities: Callable[[], EntityHandler | None] = lambda: None  # returns what is known of people
     notes: Callable[[], tuple[Note, ...]] = tuple  # returns the living notes of the ledger
     # Called when another index has replaced the one used before, or one that could not be written
     # can be again.
@@ -196,12 +192,20 @@ class Memory:
         query = replace(query, audience=viewer(query.audience))  # None would search everything
         notes = found_notes(self.quarantine.notes(self.notes()), query.text, query.audience)
         others = [*notes, *(yield self._memories(query))]
-        if query.observations and (profiles := self.profiles()):
+        entities = self.entities() if query.observations else None
+        if entities and (profiles := entities.profiles()):
             # Not in the mind's process: profiles would take longer to send than to read.
-            observed = self.work(found_observations, profiles, query.text, query.audience)
+            observed = self.work(
+                found_observations,
+                list(profiles.values()),
+                entities.words,
+                query.text,
+                query.audience,
+            )
             others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
-        # Twice as many, as some may not be used.
-        found = self.recall.search(self.scope, replace(query, limit=2 * query.limit), others)
+        # Of those in quarantine there may be many, all ahead of the others.
+        most = DEEP if self.quarantine.people else query.limit
+        found = self.recall.search(self.scope, replace(query, limit=most), others)
         hits = yield self._watched(in_time(found, SEARCH_TIMEOUT_S), others)
         return list(self.quarantine.hits(hits)[: query.limit])
 

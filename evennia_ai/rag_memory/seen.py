@@ -14,6 +14,7 @@ Alice whispers "the key is under the mat" to Aria, and says "it rains" aloud. Th
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import TypeVar
 
 from twisted.internet.defer import Deferred
@@ -76,7 +77,7 @@ class Seen:
         return self._said(self._script.history.by_ids(ids))
 
     def around(self, message_id: str) -> list[Message]:
-        """A message and those beside it: all live ones, or its archive segment."""
+        """A message and those beside it: all live ones, or the nearest that left with it."""
         return self._said(self._script.history.around(message_id))
 
     def as_if_never_compacted(
@@ -95,6 +96,11 @@ class Seen:
     def summaries(self) -> list[SummaryRecord]:
         """The records of summaries, oldest first."""
         return self._made(self._script.history.summaries())
+
+    def has_summaries(self) -> bool:
+        """Whether summaries stand for what the viewer could see; they begin the live history."""
+        markers = takewhile(lambda message: message.is_summary, self._script.history.messages())
+        return any(self.shows(marker.audience) for marker in markers)
 
     def summary(self, summary_id: str) -> SummaryRecord | None:
         """A summary by its id."""
@@ -123,27 +129,28 @@ class Seen:
 
     def profiles(self) -> list[Profile]:
         """The profiles of people, places and things, of which the viewer may know something."""
-        profiles = self._script.entities.profiles().values()
-        shown = ((profile, self._observed(profile)) for profile in profiles)
+        profiles = list(self._script.entities.profiles().values())
+        shown = zip(profiles, self._observed(profiles), strict=True)
         return [seen for profile, seen in shown if seen.observations or not profile.observations]
 
     def profile(self, entity_id: str) -> Profile | None:
         """A profile by its id, with what the viewer may know."""
         profile = self._script.entities.get(entity_id)
-        return self._observed(profile) if profile else None
+        return self._observed([profile])[0] if profile else None
 
     def older(self, profile: Profile) -> list[Observation]:
         """The archived observations of a profile, oldest first."""
         archived = self._script.entities.archived(profile.id)
-        return list(self._observed(replace(profile, observations=tuple(archived))).observations)
+        [shown] = self._observed([replace(profile, observations=tuple(archived))])
+        return list(shown.observations)
 
     def older_profiles(self) -> Iterator[Profile]:
         """Every archived page of observations, as a profile that holds them."""
-        return map(self._observed, self._script.entities.archived_profiles())
+        return (self._observed([old])[0] for old in self._script.entities.archived_profiles())
 
-    def _observed(self, profile: Profile) -> Profile:
-        profile = profile.only(lambda item: self.shows(item.audience))
-        return self._script.memory.quarantine.profile(profile) if self._trusted else profile
+    def _observed(self, profiles: Sequence[Profile]) -> Sequence[Profile]:
+        shown = [profile.only(lambda item: self.shows(item.audience)) for profile in profiles]
+        return self._script.memory.quarantine.profiles(shown) if self._trusted else shown
 
     def pinned(self) -> tuple[Note, ...]:
         """The approved notes of the ledger, in the order of the prompt."""
@@ -177,8 +184,8 @@ class Seen:
 
     def feelings(self, present: Mapping[str, str], now: float) -> list[str]:
         """What a prompt says of bonds with those present (names by stable id), and of the mood."""
-        bonds = self.bonds()
-        lines = [bonds[each].line(name, now) for each, name in present.items() if each in bonds]
+        bonds = {person: self.bond(person) for person in present}
+        lines = [bonds[person].line(name, now) for person, name in present.items()]
         return list(filter(None, [*lines, mood_line(bonds.values(), now)]))
 
     # Search, requests
@@ -190,14 +197,6 @@ class Seen:
     def requests(self) -> list[TokenBudget]:
         """The newest requests to its model, oldest first."""
         return [event for event in self._script.budgets.events() if self.shows(event.audience)]
-
-    def exists(self, item_id: str) -> bool:
-        """Whether an id means anything, also what the viewer may not see."""
-        script = self._script
-        stored = script.history.summary(item_id) or script.journal.get(item_id)
-        profiles = script.entities.profiles().values()
-        observed = (item.id == item_id for p in profiles for item in p.observations)
-        return bool(stored or script.history.by_ids([item_id]) or any(observed))
 
     def _made(self, items: Iterable[M]) -> list[M]:
         """Those of entries or summaries, which rest on others' words, that are shown."""

@@ -17,16 +17,16 @@ import numpy as np
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import normalised, viewer, visible
-from evennia_ai.language.words import storable
+from evennia_ai.language.words import stem, storable
 from evennia_ai.recall.embedding import StaticEmbedder, default_embedder
-from evennia_ai.recall.lexicon import stem_of, turn_words
+from evennia_ai.recall.lexicon import turn_words
 from evennia_ai.recall.ranking import LinearModel, ranked
 from evennia_ai.recall.values import Hit, Turn, stored_moment
 from evennia_ai.recall.view import Ints, Records, View, new_records, record_type
 
 # Increased when what is stored changes meaning; a file of another version is emptied, as it can be
 # rebuilt from what the game stores.
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 12
 # Turns of a transaction; turns in memory beyond which all are read again.
 _BATCH, _MOST_TURNS = 2_000, 500_000
 _SHIFT = 32
@@ -110,7 +110,12 @@ class RecallIndex:
         db.execute(f"PRAGMA user_version={version}")
         if is_other:
             db.execute("INSERT OR IGNORE INTO unclean VALUES (1)")
-        self._clean_up()
+        try:
+            self._clean_up()
+        except sqlite3.OperationalError as error:
+            if is_damage(error):
+                raise
+            # As on a full disk: it can be searched, and is cleaned the next time.
         return db
 
     @contextmanager
@@ -156,11 +161,9 @@ class RecallIndex:
                 row = (number, scope, *astuple(turn), record.tobytes())
                 query = f"INSERT INTO turns (number, scope, {_TURN}, record) VALUES ({'?,' * 9}?)"
                 self._db.execute(query, row)
-                stems = dict.fromkeys(map(stem_of, turn_words(turn.text)))
+                stems = dict.fromkeys(map(stem, turn_words(turn.text)))
                 query = "INSERT INTO said (rowid, stems) VALUES (?, ?)"
                 self._db.execute(query, (number, " ".join(stems)))
-        if replaced:
-            self._clean_up()
         if (kept := self._scopes.get(scope)) is not None:
             self._name(records, [(turn.speaker, turn.audience, turn.kind) for turn in fresh])
             kept.numbers = np.append(kept.numbers, new_numbers)
@@ -175,7 +178,7 @@ class RecallIndex:
             records[name] = [known.setdefault(row[place], len(known)) for row in names]
 
     def _remove(self, scope: int, numbers: Collection[int]) -> None:
-        """Remove turns, in a transaction after which `_clean_up` must follow."""
+        """Remove turns, in a transaction; `_clean_up` takes their stems out of the file."""
         if numbers:
             self._scopes.pop(scope, None)
             for table, key in (("said", "rowid"), ("turns", "number")):
@@ -184,10 +187,14 @@ class RecallIndex:
             self._db.execute("INSERT OR IGNORE INTO unclean VALUES (1)")
 
     def _clean_up(self) -> None:
-        """Leave no byte of removed turns."""
+        """Leave no byte of removed turns.
+
+        Merging drops their stems, and the file is rewritten: `secure_delete` alone misses what
+        SQLite copied when it split a page.
+        """
         if not self._db.execute("SELECT 1 FROM unclean").fetchone():
             return
-        with self._db:  # merging all words leaves out those of removed turns; VACUUM all else
+        with self._db:
             self._db.execute("INSERT INTO said (said) VALUES ('optimize')")
         self._db.execute("VACUUM")
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -195,14 +202,24 @@ class RecallIndex:
             self._db.execute("DELETE FROM unclean")
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
-        """Remove turns; returns how many. No byte of them is left in the file."""
+        """Remove turns; returns how many. Single words of them stay in the file until `erase`."""
         wanted = [storable(str(each)) for each in ids]
         return self._drop(scope, lambda number: self._numbers_of(number, wanted).values())
 
     def clear(self, scope: str) -> int:
-        """Remove all turns of a scope; returns how many."""
+        """Remove all turns of a scope, as `remove` and `erase`; returns how many."""
         query = "SELECT number FROM turns WHERE number BETWEEN ? AND ?"
-        return self._drop(scope, lambda n: [row[0] for row in self._db.execute(query, _span(n))])
+        count = self._drop(scope, lambda n: [row[0] for row in self._db.execute(query, _span(n))])
+        self.erase()
+        return count
+
+    def erase(self) -> None:
+        """Leave no byte of what was removed in the file; takes about a second for 100,000 turns.
+
+        A file that is opened is erased if that is due.
+        """
+        with self._at_work():
+            self._clean_up()
 
     def _drop(self, scope: str, numbers_of: Callable[[int], Collection[int]]) -> int:
         with self._at_work():
@@ -210,7 +227,6 @@ class RecallIndex:
             numbers = numbers_of(number)
             with self._db:
                 self._remove(number, numbers)
-            self._clean_up()
             return len(numbers)
 
     def count(self, scope: str) -> int:

@@ -1,17 +1,18 @@
 """From the turns an audience sees to an order of those that answer a query.
 
-19 features of each candidate go into a linear model, one for talk where each turn answers the last,
-one for a crowd. `benchmarks/train_recall.py` learns their weights; `weights.json` names the
-training data. Each feature is scale-free (a share, a cosine, a
-flag), so that weights learned on talks of hundreds of turns hold for a hundred thousand.
+12 features of each candidate go into a linear model: one for talk where each turn answers the last,
+one for a crowd, and others for queries that are statements. `benchmarks/train_recall.py` learns
+their weights; `weights.json` names the training data. Each feature is scale-free (a share, a
+cosine, a flag), so that weights learned on talks of hundreds of turns hold for a hundred thousand.
 
-A question in the present tense asks for what holds now. So of the best ten turns, those that say
-the same of the same person swap places: the newest gets the best of their places. Turns below the
-best ten never move up, as they would push out other answers.
+What bears on a statement rarely has its words, as on "I can't eat a thing" that somebody had a
+tooth pulled. So what a turn itself means and the words that it holds decide there, alike. The
+packaged vectors were learned from English; in other languages the words alone decide.
 
-Among few, turns say the same if they hold the same words of the query, with one missing at most,
-about the same person; a shared name is not enough. In a crowd, where many tell the same in
-different words, shared words and likeness in meaning count together.
+What names no date asks for what holds now. So of the best ten turns that tell, those that say the
+same of the same person swap places: the newest gets the best of their places. Turns below the best
+ten never move up, as they would push out other answers. Turns say the same if they hold the same
+words of the query, with one missing at most; a shared name is not enough.
 """
 
 import json
@@ -24,8 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evennia_ai.language.tables import DEFAULT
+from evennia_ai.language.words import stem
 from evennia_ai.recall.embedding import StaticEmbedder
-from evennia_ai.recall.lexicon import ParsedQuery, asked_words, forms_of, name_stems, parsed_query
+from evennia_ai.recall.lexicon import ParsedQuery, forms_of, parsed_query
 from evennia_ai.recall.view import SESSION_GAP_S, Flags, Floats, Ints, View
 
 WEIGHTS = Path(__file__).resolve().parent / "weights.json"
@@ -41,29 +44,24 @@ _BEFORE = np.array([1.0, 0.9, 0, 0.7, 0], dtype=np.float32)
 _MEANT = np.array([1.0, 0.5, 0.5, 0.25, 0.25], dtype=np.float32)
 # Beyond the years 1 to 9999 no calendar is asked about; in seconds.
 _CALENDAR = (-719_162 * 86_400, 2_932_896 * 86_400)
-# How many best turns are compared, and how much lower a score (in log-odds) may be to count as
-# saying the same: among few, and in a crowd.
-LOOKED_AT = 10
-MARGIN, CROWD_MARGIN = 2.5, 4.5
-# In a crowd: least sum of the share of the query's words in common and the centred cosine.
-IN_COMMON = 0.5
+# How many best turns that tell are compared, and how much lower a score (in log-odds) may be to
+# count as saying the same.
+LOOKED_AT, MARGIN = 10, 2.5
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Turns looked at and what is known of them; arrays of shape (n,) but for two."""
+    """Turns looked at and what is known of them; arrays of shape (n,) but for `held`."""
 
     positions: Ints  # their places in the `View`
     features: Mapping[str, Any]
     held: Flags  # which words of the query each holds in any form, shape (words, n)
-    rarity: Floats  # how rare each of the query's words is, shape (words,)
     exact: Flags  # whether each holds all words of the query, and tells
     # Whether each tells, rather than asks, of somebody the query names, or of anything if it names
     # nobody who speaks here.
     tells: Flags
     times: NDArray[np.float64]  # when each was said, in seconds
     about: Flags  # whether each is by somebody the query names or holds such a name
-    repeats: Flags  # in a crowd, whether each asks with at most one of the query's words missing
 
     @property
     def matches(self) -> Flags:
@@ -88,13 +86,13 @@ class Reader:
         self._vector = np.asarray(embedder.embed([query.text])[0])
         # How much each word of the query (rows) counts in each turn, 0 to 1.
         self._held = np.zeros((len(query.content), view.size), dtype=np.float32)
-        for row, word in zip(self._held, asked_words(query), strict=True):
+        for row, word in zip(self._held, query.content, strict=True):
             for form, share in forms_of(word, query.language, stored).items():
                 holders = view.holding(form)
                 row[holders] = np.maximum(row[holders], share)
         counts = np.count_nonzero(self._held, axis=1).astype(np.float32)
-        self._rarity = np.log1p((view.size - counts + 0.5) / (counts + 0.5))
-        self._weights = self._rarity / (float(self._rarity.sum()) or 1.0)
+        rarity = np.log1p((view.size - counts + 0.5) / (counts + 0.5))
+        self._weights = rarity / (float(rarity.sum()) or 1.0)
         self._positions = positions = self._worth_a_look()
         # With those near in order, which may belong to another talk.
         wanted = positions + np.array(_OFFSETS)[:, None]
@@ -112,8 +110,11 @@ class Reader:
         for step in (1, 2):
             lent[step:] += held[:-step] * np.float32(0.4 / step)
             lent[:-step] += held[step:] * np.float32(0.4 / step)
-        pool = _best(lent + np.float32(0.7) * view.likely_cosines(vector), POOL)
-        return pool[_best(lent[pool] + 0.7 * view.cosines(vector, pool), CANDIDATES)]
+        if self._query.states:
+            lent = held
+        share = np.float32(1.0 if self._query.states else 0.7)
+        pool = _best(lent + share * view.likely_cosines(vector), POOL)
+        return pool[_best(lent[pool] + share * view.cosines(vector, pool), CANDIDATES)]
 
     def candidates(self) -> Candidates:
         """The turns worth a closer look and their features."""
@@ -125,26 +126,20 @@ class Reader:
         cosines = cosines[near.reshape(self._around.shape)] * self._same_talk
         asks = view.field("asks", positions) > 0
         spoke = self._said_by(query.asked)
-        about = named | (spoke & (view.field("of_self", positions) > 0))
-        one, several = len(query.asked) == 1, len(query.asked) > 1 and not query.together
-        names = view.field("names", positions) / 3
+        about = named | spoke
+        one, several = len(query.asked) == 1, len(query.asked) > 1
         asked_before = view.field("asks", np.maximum(positions - 1, 0)) * self._same_talk[1]
         month, day = self._dates()
         features = {
-            "words_here_rel": _relative(self._shared(held, _HERE)),
+            "words_here": self._shared(held, _HERE),
             "words_before": self._shared(held, _BEFORE),
-            "words_before_rel": _relative(self._shared(held, _BEFORE)),
             "words_window": self._shared(held, _LENT),
             "meaning_here": cosines[0],
-            "meaning_here_rel": _relative(cosines[0]),
             "meaning_window": _weighed(_MEANT, cosines),
             "spoke": spoke & one,
             "spoke_no_question": spoke & one & ~asks,
-            "spoke_as_doer": self._said_by(query.asked[:1]) & several,
-            "about_asked": about & one,
-            "is_name": names,
-            "wants_name": names * query.wants_name,
-            "wants_time": view.field("tells_time", positions) * query.wants_time,
+            "spoke_first": self._said_by(query.asked[:1]) & several,
+            "named": named & one,
             "asks": asks,
             "answers": asked_before,
             "opens": view.begins[positions],
@@ -156,12 +151,10 @@ class Reader:
             positions,
             features,
             holds,
-            self._rarity,
             exact=tells & bool(query.content) & (held[:, 0] == 1).all(axis=0),
             tells=tells,
             times=view.field("time", positions),
-            about=spoke | named,
-            repeats=(holds.sum(axis=0) >= max(1, len(holds) - 1)) & asks & view.in_crowd,
+            about=about,
         )
 
     def _said_by(self, names: Sequence[str]) -> Flags:
@@ -171,8 +164,8 @@ class Reader:
     def _names_asked(self) -> Flags:
         """Whether each candidate holds a name of somebody the query names."""
         named = np.zeros(self._view.size, dtype=bool)
-        for name in name_stems(self._query):
-            named[self._view.holding(name)] = True
+        for name in self._query.name_words:
+            named[self._view.holding(stem(name))] = True
         return named[self._positions]
 
     def _shared(self, held: Floats, lent: Floats) -> Floats:
@@ -204,12 +197,6 @@ def _weighed(weights: Floats, rows: Floats) -> Floats:
     return np.asarray((weights[:, None] * rows).sum(axis=0))
 
 
-def _relative(values: Floats) -> Floats:
-    """A feature relative to the best candidate of the query."""
-    peak = float(np.max(values))
-    return values / (peak if peak > 1e-6 else np.inf)
-
-
 @dataclass(frozen=True, slots=True)
 class LinearModel:
     """A weighted sum of features; with `bias`, above 0 is more likely an answer than not."""
@@ -230,11 +217,21 @@ class LinearModel:
 
 
 @cache
-def default_model(crowd: bool = False) -> LinearModel:
-    """The shipped model for talk of few, or for a crowd."""
+def default_model(kind: str = "") -> LinearModel:
+    """The shipped model for talk of few, for ``crowd``, or for one of the kinds of statements.
+
+    These are ``statement``, and ``statement by words``.
+    """
     data = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    data = data["crowd"] if crowd else data
+    data = data[kind] if kind else data
     return LinearModel(data["weights"], data["bias"])
+
+
+def model_for(query: ParsedQuery, in_crowd: bool) -> LinearModel:
+    """The shipped model for a query in a talk of few, or in a crowd."""
+    if not query.states:
+        return default_model("crowd" if in_crowd else "")
+    return default_model("statement" if query.language == DEFAULT else "statement by words")
 
 
 def ranked(
@@ -252,12 +249,9 @@ def ranked(
     if not view.size or not (query.content or query.asked):
         return []
     candidates = Reader(view, query, embedder, stored).candidates()
-    scores = (model or default_model(view.in_crowd)).scores(candidates)
+    scores = (model or model_for(query, view.in_crowd)).scores(candidates)
     order = np.argsort(-scores, kind="stable")
-    alike = None
-    if view.in_crowd:
-        alike = view.likeness(candidates.positions[order[best_places(order, candidates)]])
-    best = latest_first(order, scores, candidates, query, alike)
+    best = latest_first(order, scores, candidates, query)
     # A turn moved to a better place gets the score of that place, so scores never rise.
     chances = 1 / (1 + np.exp(-np.clip(scores[order], -30, 30)))
     numbers = view.numbers(candidates.positions[best]).tolist()
@@ -265,45 +259,23 @@ def ranked(
 
 
 def latest_first(
-    order: Ints,
-    scores: NDArray[np.float64],
-    candidates: Candidates,
-    query: ParsedQuery,
-    alike: Floats | None = None,
+    order: Ints, scores: NDArray[np.float64], candidates: Candidates, query: ParsedQuery
 ) -> Ints:
-    """The order of candidates (best first) with newer turns before older ones that say the same.
-
-    In a crowd, `alike` holds how alike the turns of `best_places` are: cosines of shape (m, m). It
-    is None among few.
-    """
-    places = best_places(order, candidates)
-    best, proper = order[places], np.array(query.proper, dtype=bool)
-    held, tells = candidates.held[:, best], candidates.tells[best]
-    telling = held & ~proper[:, None]
-    if alike is None:
-        is_asked, margin = query.asks_now, MARGIN
-        enough = held.sum(axis=0) >= max(1, len(held) - 1)
-        counts = tells & enough & telling.any(axis=0)
-        same = (held[:, :, None] == held[:, None]).all(axis=0)
-    else:  # of those who are merely named, any two things told are alike
-        is_asked, margin = query.may_ask_now and not proper.all(), CROWD_MARGIN
-        counts = tells & held[proper].all(axis=0)
-        said = telling * candidates.rarity[:, None]
-        common = np.einsum("wn,wm->nm", said, telling)
-        same = common / np.maximum(said.sum(axis=0), 1e-6)[:, None] + alike >= IN_COMMON
-    same &= scores[best][:, None] - scores[best] <= margin
-    left = np.flatnonzero(counts & is_asked)
+    """The order of candidates (best first) with newer turns before older ones that say the same."""
+    places = np.flatnonzero(candidates.tells[order])[:LOOKED_AT]
+    best, is_name = order[places], np.array(query.proper, dtype=bool)
+    held = candidates.held[:, best]
+    enough = held.sum(axis=0) >= max(1, len(held) - 1)
+    counts = enough & held[~is_name].any(axis=0)
+    same = (held[:, :, None] == held[:, None]).all(axis=0)
+    same &= scores[best][:, None] - scores[best] <= MARGIN
+    left = np.flatnonzero(counts & query.asks_now)
     result = order.copy()
     while len(left):
         group = left[same[left[0], left]]
         result[places[group]] = _newest_first(best[group], candidates.times)
         left = np.setdiff1d(left, group)
     return result
-
-
-def best_places(order: Ints, candidates: Candidates) -> Ints:
-    """Places, at most `LOOKED_AT`, of the best turns that are not the query asked before."""
-    return np.flatnonzero(~candidates.repeats[order])[:LOOKED_AT]
 
 
 def _newest_first(members: Ints, times: NDArray[np.float64]) -> Ints:

@@ -49,6 +49,7 @@ class Hit:
     audience: str = "public"
     # Whether it holds a word of the query in any form, or is by or of somebody the query names.
     matches: bool = True
+    sources: tuple[str, ...] = ()  # ids of what an observation rests on
 
     @property
     def line(self) -> str:

@@ -4,7 +4,6 @@ Turns hidden from an audience are missing in its `View`: they are no neighbours 
 statistic.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from hashlib import blake2b
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evennia_ai.language.script import is_asked
 from evennia_ai.recall.values import Turn, seconds
 
 Ints = NDArray[np.signedinteger[Any]]
@@ -28,26 +28,15 @@ _CENTRE_TURNS = 2_000
 # Talk with fewer pairs counts as coherent.
 _COHERENT, _FEWEST_PAIRS, _MOST_PAIRS = 0.07, 100, 500
 
-_TIME = re.compile(
-    r"\b(yesterday|today|tonight|tomorrow|last|next|ago|week|weekend|month|year|monday|tuesday"
-    r"|wednesday|thursday|friday|saturday|sunday|morning|recently|since|19\d\d|20\d\d|january"
-    r"|february|march|april|june|july|august|september|october|november|december)\b",
-    re.IGNORECASE,
-)
-_SELF = re.compile(r"\b(i|my|we|our|mine)\b", re.IGNORECASE)
-# A capital that no sentence begins with.
-_NAME = re.compile(r"(?<=[a-z,'’] )[\"“']?[A-Z][a-z]+")
-
 
 def record_type(dims: int) -> np.dtype[np.void]:
     """What a search reads of every turn; speaker, audience and kind are numbers of names.
 
-    `names` counts up to three names in the text; `asks`, `tells_time` and `of_self` are 0 or 1.
+    `asks` is 0 or 1.
     """
     numbers = [(name, "<i4") for name in ("speaker", "audience", "kind")]
-    marks = [(name, "i1") for name in ("asks", "tells_time", "of_self", "names")]
     vector = [("norm", "<f4"), ("signs", "<u8", (-(-dims // 64),)), ("vector", "i1", (dims,))]
-    return np.dtype([("time", "<f8"), ("session", "<i8"), *numbers, *marks, *vector])
+    return np.dtype([("time", "<f8"), ("session", "<i8"), *numbers, ("asks", "i1"), *vector])
 
 
 def new_records(turns: Sequence[Turn], vectors: Floats, kind: np.dtype[np.void]) -> Records:
@@ -55,14 +44,11 @@ def new_records(turns: Sequence[Turn], vectors: Floats, kind: np.dtype[np.void])
     records, whole = np.zeros(len(turns), kind), quantised(vectors)
     records["vector"], records["norm"], records["signs"] = whole, norms_of(whole), signs_of(whole)
     for record, turn in zip(records, turns, strict=True):
-        text = turn.text
         record["time"] = seconds(turn.at)
         if turn.session is not None:  # a number for its name; 0 for none
             digest = blake2b(str(turn.session).encode("utf-8", "replace"), digest_size=8).digest()
             record["session"] = int.from_bytes(digest, "big", signed=True) or 1
-        record["asks"], record["tells_time"] = text.rstrip().endswith("?"), bool(_TIME.search(text))
-        record["of_self"] = bool(_SELF.search(text))
-        record["names"] = min(3, len(_NAME.findall(text)))
+        record["asks"] = is_asked(turn.text)
     return records
 
 
@@ -152,11 +138,6 @@ class View:
         asked = vector - self._centre
         cosines: Floats = (self._centred(positions) * (asked / norms_of(asked[None]))).sum(axis=1)
         return cosines
-
-    def likeness(self, positions: Ints) -> Floats:
-        """Centred cosines of a few turns with one another, shape (n, n)."""
-        rows = self._centred(positions)
-        return rows @ rows.T
 
     def _centred(self, positions: Ints) -> Floats:
         rows = self._unit_vectors(positions) - self._centre

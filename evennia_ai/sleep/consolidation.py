@@ -12,14 +12,21 @@ from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ModelError
+from evennia_ai.history.records import as_count, as_time
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.entities import observed
-from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry
+from evennia_ai.rag_memory.episodic_index import DAY_S, KEEP_DAYS, is_indexed, turn_of_entry
+from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
+from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Turn
 
+# What `StateHandler.nights` has of these steps: how many pages semantic memory holds, and until
+# when entries that left retrieval were taken out of it.
+_LINKED, _PRUNED = "linked", "pruned"
+LOST = "semantic memory has lost what it held; `aimemory/rebuild` fills it from the journal"
 EXTRACTION_PROMPT = (
     "You read one note of a character's journal. Write down the facts in it that will matter "
     "later, one a line. Each line must be clear without the others: use names, not pronouns. Keep "
@@ -29,22 +36,32 @@ EXTRACTION_PROMPT = (
 
 @inlineCallbacks
 def consolidate_memories_to_semantic(
-    script: Assistant, character: Character, reactor: IReactorTime | None = None
+    script: Assistant,
+    character: Character,
+    reactor: IReactorTime | None = None,
+    whole: bool = False,
 ) -> Steps[dict[str, int]]:
     """Store journal entries that are not in semantic memory, and link them to entities.
 
     One entry becomes one memory: its text, or, with `infer` in `EVENNIA_AI_MEM0_CONFIG`, the facts
     that a model reads in it. Syntheses and recalled text are never stored, or the assistant would
-    remember its own remembering. What the store lost is stored again. Page follows page until none
-    is left, or somebody speaks to the sleeper.
+    remember its own remembering. Page follows page until none is left, or somebody speaks to the
+    sleeper. Pages that were done before are not read again, except where the `whole` journal is
+    compared with the store, and what that lost is stored again.
 
     Fires with ``{"consolidated", "linked", "skipped"}``: entries stored, links made, entries left
     out; and ``waiting``, entries for which no model call was left, if there are some. Fails with
     `StoreError` if the store fails; what was done before stays done.
     """
     counts = {"consolidated": 0, "linked": 0, "skipped": 0}
-    journal, held = character.journal, (yield script.mind.memories.ids(script.scope))
-    for key in journal.pages():
+    journal, held = character.journal, set[str]()
+    if whole:
+        held = yield script.mind.memories.ids(script.scope)
+    else:
+        yield _check_store(script, character)
+    keys, done = journal.pages(), 0 if whole else as_count(script.state.nights.get(_LINKED))
+    done, is_waiting = min(done, len(keys) - 1), False
+    for number, key in enumerate(keys[done:], done):
         page = journal.page(key)
         new = {entry.id for entry in page.waiting}
         memorable = [entry for entry in page.entries if is_memorable(entry, script.now())]
@@ -52,12 +69,15 @@ def consolidate_memories_to_semantic(
         if skipped:
             counts["skipped"] += len(skipped)
             journal.mark_consolidated(skipped)
-        missing = [entry for entry in memorable if entry.id in new or entry.id not in held]
+        missing = [e for e in memorable if e.id in new or (whole and e.id not in held)]
         stored, linked = yield _store(script, character, missing)
         counts["consolidated"] += stored
         counts["linked"] += linked
         if script.extracts_memories and script.spend.own_wait_s():
             counts["waiting"] = counts.get("waiting", 0) + len(missing) - stored
+        is_waiting = is_waiting or bool(journal.page(key).waiting)
+        if not is_waiting:
+            script.state.nights = {**script.state.nights, _LINKED: number}
         if script.runtime.is_called():
             break
         yield pause(reactor)
@@ -65,21 +85,62 @@ def consolidate_memories_to_semantic(
 
 
 @inlineCallbacks
-def prune_orphaned_memory_links(script: Assistant, character: Character) -> Steps[dict[str, int]]:
-    """Take out of semantic memory what the journal does not hold, or took back.
+def _check_store(script: Assistant, character: Character) -> Steps[None]:
+    """Tell staff if the store finds nothing like the newest entry that it was given."""
+    page = character.journal.page(JOURNAL)
+    given = (e for e in reversed(page.entries) if e.id in page.consolidated)
+    known = next((e for e in given if is_memorable(e, script.now())), None)
+    if known is None or not script.spend.may_embed([known.content]):
+        return
+    found = yield script.mind.memories.search(script.scope, known.content, 1, known.audience)
+    if not found:
+        script.trouble(LOST)
 
-    Fires with ``{"checked", "pruned"}``: memories looked at, memories taken out. Fails with
-    `StoreError` if the store fails.
+
+@inlineCallbacks
+def prune_orphaned_memory_links(
+    script: Assistant, character: Character, whole: bool = False
+) -> Steps[dict[str, int]]:
+    """Take out of semantic memory what has left retrieval since the last night.
+
+    What was taken back left it at once, or waits in the outbox. With `whole`, take out all that the
+    journal does not hold or took back. Fires with ``{"checked", "pruned"}``: memories looked at,
+    memories taken out. Fails with `StoreError` if the store fails.
     """
-    held = yield script.mind.memories.ids(script.scope)
-    gone, journal = set(held), character.journal
-    for key in reversed(journal.pages()):  # the newest first: it may be turned meanwhile
-        entries = journal.page(key).entries
-        gone -= {entry.id for entry in entries if is_memorable(entry, script.now())}
-        yield pause()
+    journal, gone = character.journal, set[str]()
+    if whole:
+        gone = yield script.mind.memories.ids(script.scope)
+        count = len(gone)
+        for key in reversed(journal.pages()):  # the newest first: it may be turned meanwhile
+            entries = journal.page(key).entries
+            gone -= {entry.id for entry in entries if is_memorable(entry, script.now())}
+            yield pause()
+    else:
+        aged, until = yield aged_entries(script, character, _PRUNED)
+        gone.update(entry.id for entry in aged if not is_memorable(entry, script.now()))
+        count = len(aged)
     if gone:
         yield script.mind.memories.delete(script.scope, gone)
-    return {"checked": len(held), "pruned": len(gone)}
+    if not whole:
+        script.state.nights = {**script.state.nights, _PRUNED: until}
+    return {"checked": count, "pruned": len(gone)}
+
+
+@inlineCallbacks
+def aged_entries(
+    script: Assistant, character: Character, step: str
+) -> Steps[tuple[list[JournalEntry], float]]:
+    """Journal entries that came of the age at which some leave retrieval, since a step's last run.
+
+    Fires with them and with what the step keeps under its name in `StateHandler.nights` once it is
+    done: until when it has looked.
+    """
+    since = as_time(script.state.nights.get(step))
+    until, aged = script.now() - KEEP_DAYS * DAY_S, list[JournalEntry]()
+    for entries in character.journal.written(since, until):
+        aged += entries
+        yield pause()
+    return aged, until
 
 
 def is_memorable(entry: JournalEntry, now: float) -> bool:
@@ -137,15 +198,17 @@ def _extracted(script: Assistant, turn: Turn) -> Steps[Turn]:
 
 def _link(character: Character, entries: Sequence[JournalEntry]) -> int:
     """Observe of entities what entries tell of them; how many entries name an entity, by entity."""
-    profiles = character.entities.profiles()
-    names = {each: entities.names_index(profiles, each) for each in {e.audience for e in entries}}
-    after, linked = dict(profiles), 0
+    handler, linked = character.entities, 0
+    after = dict[str, Profile]()
     for entry in entries:
-        known = names[entry.audience]
-        named = [entities.find(profiles, name, known) for name in entry.entities]
+        known = handler.names(entry.audience)
+        named = [entities.find(handler.get, name, known) for name in entry.entities]
         ids = dict.fromkeys((*filter(None, named), *entities.mentioned(known, entry.content)))
         linked += len(ids)
-        after |= {each: observed(after[each], entry, known) for each in ids}
-    if new := {key: profile for key, profile in after.items() if profile is not profiles[key]}:
-        character.entities.put(new)
+        for each in ids:
+            before = after.get(each) or handler.get(each)
+            if before and (new := observed(before, entry, known)) is not before:
+                after[each] = new
+    if after:
+        handler.put(after)
     return linked

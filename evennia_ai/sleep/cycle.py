@@ -3,29 +3,46 @@
 Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and the next runs.
 """
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
-from evennia_ai.background import Steps, pause
+from evennia_ai.background import Steps
+from evennia_ai.history.records import as_dict
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.episodic_index import (
     clear_stale_conversations,
     prune_low_importance_entries,
 )
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
+from evennia_ai.sleep.compaction.behind import compact_asleep
 from evennia_ai.sleep.compaction.compact import Compaction, due
-from evennia_ai.sleep.compaction.due import COUNT, SLEEP
-from evennia_ai.sleep.compaction.remake import better_summaries
+from evennia_ai.sleep.compaction.due import COUNT, SLEEP, why_not
 from evennia_ai.sleep.compaction.report import Outcome, Skipped, as_result
 from evennia_ai.sleep.compaction.rollback import empty_outbox
 from evennia_ai.sleep.consolidation import (
+    aged_entries,
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
+)
+
+# What `StateHandler.nights` has of `prune_episodic_index`: until when it has looked.
+_FADED = "faded"
+# Texts in the entry of a step that are ids, times and words of the package's own.
+_FIXED = frozenset(
+    (
+        "compaction_id",
+        "failure",
+        "left_from",
+        "left_until",
+        "level",
+        "reason",
+        "stopped_by",
+        "summary_id",
+    )
 )
 
 
@@ -43,39 +60,33 @@ class SleepStep:
 def prune_episodic_index(script: Assistant, character: Character) -> Steps[dict[str, int]]:
     """Take old entries of low importance out of retrieval; the journal keeps them.
 
-    The same goes for withdrawn ones, in case a crash kept the index from forgetting them. Pauses
-    while it looks through a long journal. Fires with ``{"pruned", "kept"}``.
+    Looks at those that came of age since the last night. Fires with ``{"pruned", "kept"}``.
     """
-    counts, gone, journal = Counter(pruned=0, kept=0), list[str](), character.journal
-    for key in reversed(journal.pages()):  # the newest first: it may be turned meanwhile
-        entries = journal.page(key).entries
-        result = prune_low_importance_entries([e for e in entries if not e.withdrawn], script.now())
-        gone += [*result.pop("pruned_ids"), *(entry.id for entry in entries if entry.withdrawn)]
-        counts.update(result)
-        yield pause()
-    yield script.memory.forget(gone)
-    return dict(counts)
+    aged, until = yield aged_entries(script, character, _FADED)
+    counts = prune_low_importance_entries([e for e in aged if not e.withdrawn], script.now())
+    if (yield script.memory.forget(counts.pop("pruned_ids"))) is not None:
+        script.state.nights = {**script.state.nights, _FADED: until}
+    return counts
 
 
 @inlineCallbacks
 def extract_before_compaction(
     script: Assistant, character: Character
 ) -> Steps[Outcome | dict[str, Any]]:
-    """The extraction, only when a compaction will follow; what it gives the compaction stores."""
-    script.runtime.prepared, job = None, due(script, SLEEP, COUNT)
+    """The extraction, only when a compaction will follow."""
+    job = due(script, SLEEP, COUNT)
     if job is None:
         return Skipped("no compaction will follow")
-    yield job.extract()
-    script.runtime.prepared = job
-    return job.extraction.report
+    report: Outcome | dict[str, Any] = yield job.extract(script.runtime.is_called)
+    return report
 
 
 def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outcome] | Outcome":
-    """The compaction at the sleep threshold."""
-    if not script.config.compact_auto:
-        return Skipped("automatic compaction is off")
-    job, script.runtime.prepared = script.runtime.prepared, None
-    return (job or Compaction(script, SLEEP)).run()
+    """The compaction at the sleep threshold, or by count."""
+    job = due(script, COUNT) or Compaction(script, SLEEP)
+    if reason := why_not(script, job.trigger):
+        return Skipped(reason)
+    return compact_asleep(script, job)
 
 
 def link_memories(script: Assistant, character: Character) -> Deferred[dict[str, int]]:
@@ -96,7 +107,6 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
             reversed(script.history.messages()), script.now()
         ),
     ),
-    SleepStep("better_summaries", lambda script, _: better_summaries(script)),
     SleepStep("pre_compaction_extraction", extract_before_compaction, every_tick=True),
     SleepStep("context_compaction", compact_if_needed, every_tick=True),
 )
@@ -107,11 +117,12 @@ def run_sleep_tick(
 ) -> "Deferred[dict[str, Any]]":
     """Run the sleep cycle; after the first tick of a sleep only the steps that repeat.
 
-    It runs under the turn lock of the caller, or takes it if it is free.
+    It runs under the turn lock of the caller, or takes it if it is free. Once somebody speaks to
+    the sleeper it ends: the next sleep goes on.
 
     Returns:
         A Deferred that fires with one entry a step, by name; a step that failed has
-        ``{"success": False, "error"}``.
+        ``{"success": False, "error", "failure"}``: what it says, and its class.
     """
     return script.runtime.lock.run_here(partial(_run_steps, script, character, first))
 
@@ -123,6 +134,8 @@ def _run_steps(script: Assistant, character: Character, first: bool) -> Steps[di
         if not first and not step.every_tick:
             continue
         yield script.breathe()
+        if script.runtime.is_called():
+            break
         try:
             result = yield maybeDeferred(step.run, script, character)
             result = as_result(result) if isinstance(result, Outcome) else result
@@ -131,5 +144,22 @@ def _run_steps(script: Assistant, character: Character, first: bool) -> Steps[di
             raise
         except Exception as error:  # noqa: BLE001 - one failing step must not stop the rest
             script.log_error(f"sleep step `{step.name}`", error)
-            report[step.name] = {"success": False, "error": str(error) or type(error).__name__}
+            failure = type(error).__name__
+            told = {"error": str(error) or failure, "failure": failure}
+            report[step.name] = {"success": False, **told}
     return report
+
+
+def without_words(steps: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The report of a cycle as it is stored: nothing in it repeats what anybody said.
+
+    It has figures, ids, times and words of the package's own.
+    """
+    return {
+        name: {
+            key: value
+            for key, value in as_dict(step).items()
+            if isinstance(value, int | float) or (key in _FIXED and isinstance(value, str))
+        }
+        for name, step in steps.items()
+    }

@@ -6,14 +6,15 @@ from typing import Any
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.records import as_dict, as_text, as_texts, as_time
 from evennia_ai.kinds import parsed, shown
 from evennia_ai.staff.show import ago
 from evennia_ai.turns.options import OPTIONS, PRESETS, check_option
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 
-# Category of the Attributes that hold what an option was, and by whom and when it was changed.
-FORMER = "ai_former"
+# The Attribute with the options that the newest change set, what they were, by whom and when.
+FORMER, CATEGORY = "options", "ai_former"
+_UNSET = object()
 
 
 def change_option(
@@ -56,7 +57,7 @@ def set_options(
     is_admin: bool,
     unset: Collection[str] = (),
 ) -> None:
-    """Set options in their stored form, and keep what each of them was for `undo_options`.
+    """Set options in their stored form, and keep what they were for `undo_options`.
 
     A `ConfigError` if that would lift a spend limit and whoever sets them is no admin.
     """
@@ -64,43 +65,39 @@ def set_options(
         caps, new = script.config.spend_caps, as_dict(values.get("spend_caps"))
         if lifted := [name for name in OWN_LIMITS if lifts(caps.get(name), new.get(name))]:
             raise ConfigError(f"Only admins raise or remove spend limits, as `{lifted[0]}`.")
-    store, now = script.store, script.now()
+    store, names = script.store, (*values, *unset)
+    was = {name: store.get(name) for name in names if store.stamp(name) is not None}
+    changed = [name for name in names if was.get(name, _UNSET) != values.get(name, _UNSET)]
     with store.transaction():
-        for name in (*values, *unset):
-            was = None if store.stamp(name) is None else {"value": store.get(name)}
-            if was != ({"value": values[name]} if name in values else None):
-                store.set(name, {"was": was, "by": by, "at": now}, FORMER)
+        if changed:
+            last = {"by": by, "at": script.now(), "names": changed, "was": was}
+            store.set(FORMER, last, CATEGORY)
         script.state.configure(values, unset)
 
 
-def undo_options(script: AssistantScript, called: str, by: str, is_admin: bool) -> list[str]:
-    """Bring back what an option was before its last change; without a name, all of the newest one.
+def undo_options(script: AssistantScript, by: str, is_admin: bool) -> list[str]:
+    """Bring back what the options were before the newest change; done twice, that comes back.
 
-    To do it twice brings the change back. Returns lines on what they are now.
+    Returns lines on what they are now.
     """
-    store, name = script.store, script.obj.key
-    stored = {each: as_dict(store.get(each, FORMER)) for each in store.keys(FORMER)}
-    former = {each: was for each, was in stored.items() if each in OPTIONS and was.get("at")}
-    if called:
-        wanted = option_called(called)[0]
-        former = {wanted: former[wanted]} if wanted in former else {}
-    else:
-        newest = max((was["at"] for was in former.values()), default=0.0)
-        former = {each: was for each, was in former.items() if was["at"] == newest}
-    if not former:
-        raise ConfigError(f"No change of {f'{name} {called}'.strip()} can be undone.")
+    name, last = script.obj.key, as_dict(script.store.get(FORMER, CATEGORY))
+    names = [option for option in as_texts(last.get("names")) if option in OPTIONS]
+    if not names:
+        raise ConfigError(f"No change of {name} can be undone.")
+    was = as_dict(last.get("was"))
     values = {
-        option: check_option(option, was["value"], script.allowed)
-        for option, each in former.items()
-        if "value" in (was := as_dict(each.get("was")))
+        option: check_option(option, was[option], script.allowed)
+        for option in names
+        if option in was
     }
-    set_options(script, values, by, is_admin, former.keys() - values.keys())
-    script.log(f"{by} undoes the change of {', '.join(former)}")
-    script.audit("configured", act="undo", option=", ".join(former), by=by)
+    set_options(script, values, by, is_admin, {*names} - values.keys())
+    script.log(f"{by} undoes the change of {', '.join(names)}")
+    script.audit("configured", act="undo", option=", ".join(names), by=by)
+    when = ago(script.now() - as_time(last.get("at")))
     return [
         f"{name}: {option} is {shown(getattr(script.config, option))} again, as before "
-        f"{each['by']} changed it {ago(script.now() - each['at'])}."
-        for option, each in former.items()
+        f"{as_text(last.get('by'))} changed it {when}."
+        for option in names
     ]
 
 

@@ -14,7 +14,7 @@ from evennia_ai.background import Steps, pause
 from evennia_ai.game.lore import lore
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import COMMITTED, ROLLED_BACK, SummaryRecord
+from evennia_ai.history.records import SummaryRecord, absorbed_by
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.llm_interaction.tool_calls import spoken_text
@@ -44,16 +44,14 @@ def found_message(words: str, seen: Seen, speaks: Speaks) -> Steps[Message | Non
     return None
 
 
-def explanation(
-    script: AssistantScript, message: Message, seen: Seen, words: str = ""
-) -> list[str]:
+def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[str]:
     """What is known of a message, as far as a viewer may see it, in lines of plain text.
 
     Whether it can be in a prompt, and if not, what became of it; then what a reply rests on, each
     source after its id in brackets.
     """
     speaks = script.tools.traits.speaks
-    lines = _whereabouts(script, message, words, seen)
+    lines = _whereabouts(script, message, seen)
     if not is_reply(message, speaks):
         return lines
     trace = ReplyTrace.of(message)
@@ -73,8 +71,7 @@ def explanation(
         lines += [what, *_sources(scores, seen, speaks)] if scores else []
     if not (trace.given or trace.found or trace.opened):
         lines.append("Memory gave nothing to this turn.")
-    if trace.cuts:
-        lines.append(f"Guards cut what its model wrote: it {', '.join(trace.cuts)}.")
+    lines += [f"Its model wrote no answer and was asked again: {fault}" for fault in trace.faults]
     if trace.moderated:
         lines.append("Moderation replaced or refused part of what its model wrote.")
     tools = [*trace.tools, *(call["function"]["name"] for call in message.tool_calls)]
@@ -121,10 +118,9 @@ def is_reply(message: Message, speaks: Speaks) -> bool:
     return message.role == "assistant" and bool(spoken(message, speaks).strip())
 
 
-def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Seen) -> list[str]:
+def _whereabouts(script: AssistantScript, message: Message, seen: Seen) -> list[str]:
     """Whether a message can be in a prompt, and if not, what became of it."""
-    name, history = script.obj.key, script.history
-    live = [each.id for each in history.messages()]
+    name, live = script.obj.key, [each.id for each in script.history.messages()]
     if message.id in live:
         newest = newest_turn(script, seen.audience)
         is_shown = newest and script.seen(newest.audience).shows(message.audience)
@@ -132,39 +128,26 @@ def _whereabouts(script: AssistantScript, message: Message, words: str, seen: Se
         if until in live and live.index(message.id) <= live.index(until):
             return ["It is in the live history; the newest turn's prompt had no room for it."]
         return ["It is in the live history: prompts hold it word for word."]
-    lines = []
-    records = reversed(history.compactions())
-    left = (r for r in records if r.status == COMMITTED and message.id in r.leaving)
-    if made := next(left, None):
-        lines.append(f"Compaction {made.id} ({made.trigger}) summarised it at {moment(made.at)}.")
     summaries = _chain(seen, message.id)
     if not summaries:
-        return [*lines, "No summary stands for it; compact/verify looks for the reason."]
+        return ["No summary stands for it; compact/verify looks for the reason."]
     first, last = summaries[0], summaries[-1]
-    lines.append(
-        f"It is in summary {first.id}, made of {counted(len(first.source_ids), 'message')}."
-    )
+    lines = [f"It is in summary {first.id}, made of {counted(len(first.source_ids), 'message')}."]
     if last is not first:
-        ids = ", then ".join(record.id for record in summaries[1:])
-        lines.append(f"That summary was merged into {ids}, which prompts hold now.")
-    keeping = [record.id for record in summaries if words and holds(record.text, words)]
-    if words and keeping:
-        lines.append(f"These words are in the text of {', '.join(keeping)}.")
-    elif words:
-        lines.append("No summary of it holds these words: they are in the archive alone.")
+        lines.append(f"That summary was merged into {last.id}, which prompts hold now.")
     return [*lines, f"The raw words: aihistory/expand {name} = {first.id}"]
 
 
 def _chain(seen: Seen, message_id: str) -> list[SummaryRecord]:
     """The summary made of a message, the one that took it over, and so on."""
-    records = reversed(seen.summaries())
-    record = next(
-        (r for r in records if message_id in r.source_ids and r.status != ROLLED_BACK), None
-    )
+    records = {record.id: record for record in seen.summaries()}
+    above = absorbed_by(records.values())
+    made = (r for r in records.values() if message_id in r.source_ids and not r.rolled_back)
+    record = next(made, None)
     summaries: list[SummaryRecord] = []
     while record is not None and record not in summaries:
         summaries.append(record)
-        record = seen.summary(record.absorbed_by) if record.absorbed_by else None
+        record = records.get(above.get(record.id, ""))
     return summaries
 
 
@@ -177,8 +160,7 @@ def _sources(scores: Mapping[str, float | None], seen: Seen, speaks: Speaks) -> 
             who, text = message.speaker_name or message.role, spoken(message, speaks)
             shown = _source(message.created_at, message.audience, who, text)
         else:
-            gone = "not for you to see" if seen.exists(each) else "no longer stored"
-            shown = _derived(seen, each) or gone
+            shown = _derived(seen, each) or "not for you to see, or no longer stored"
         yield f"  ({each}) {rated}{shown}"
 
 

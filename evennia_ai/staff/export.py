@@ -22,7 +22,7 @@ from evennia_ai.turns.options import OPTIONS
 
 @inlineCallbacks
 def export_assistant(script: AssistantScript) -> Steps[Path]:
-    """Write readable sections and every stored Attribute to a file; fires with its path.
+    """Write what it is and every stored Attribute, opened, to a file; fires with its path.
 
     The file is in ``server/ai_exports`` of the game. Data are read on the reactor thread in slices
     and written on another one; fails with `OSError`. Call it under the turn lock
@@ -57,7 +57,7 @@ def export_and_delete(script: AssistantScript) -> Steps[Path]:
 
 def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
     """Fill `data`, a slice at each step."""
-    body, last = script.obj, script.history.last_compaction()
+    body = script.obj
     data.update(
         exported_at=utc_iso(script.now()),
         name=body.key,
@@ -65,34 +65,16 @@ def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
         location=body.location.key if body.location else None,
         description=str(body.db.desc or ""),
         config={name: getattr(script.config, name) for name in OPTIONS},
-        state={"mode": script.state.mode, "last_compaction": last.to_dict() if last else {}},
-        history=[message.to_dict() for message in script.history.messages()],
-        queue=[event.to_dict() for event in script.runtime.queue],
-        entities={k: p.to_dict() for k, p in body.entities.profiles().items()},
-        ledger=[note.to_dict() for note in script.ledger.everything()],
         aliases=sorted(body.aliases.all()),
         tags=sorted(body.tags.all(return_key_and_category=True), key=str),
         permissions=sorted(body.permissions.all()),
         locks=str(body.locks),
         attributes={"script": [], "body": []},
-        compactions=[record.to_dict() for record in script.history.compactions()],
-        archive=[],
-        summaries=[],
-        journal=[],
     )
-    history = script.history
-    summaries = filter(None, map(history.summary, history.summary_ids()))
-    for items, found in (
-        (data["archive"], (segment.to_dict() for segment in history.segments())),
-        (data["summaries"], (record.to_dict() for record in summaries)),
-        (data["journal"], (entry.to_dict() for entry in body.journal.all())),
-        (data["attributes"]["script"], _attributes(script)),
-        (data["attributes"]["body"], _attributes(body)),
-    ):
-        for item in found:
-            items.append(item)
+    for whose, owner in (("script", script), ("body", body)):
+        for attribute in _attributes(owner):
+            data["attributes"][whose].append(attribute)
             yield
-    data["journal"].sort(key=lambda entry: str(entry["timestamp"]))
 
 
 def _attributes(owner: TypedObject) -> Iterator[dict[str, Any]]:

@@ -31,8 +31,6 @@ BOOKS, NAME_CHARS = 100, 60
 _ALL = ("everybody", "all", "all()")
 # The `know` of who is not made yet.
 NOBODY = "npc:"
-# The `know` and `tell` that hold for a fact, and whether it is on.
-_Locks = tuple[str, str, bool]
 
 
 def book_named(name: str) -> Book:
@@ -95,44 +93,36 @@ def take_book(
 ) -> tuple[Book, list[str]]:
     """Fill a book (`book_for`) with one that was read; returns it, and what is to be said about it.
 
-    Nothing that is locked or off here is known or told to more than before, also under another
-    name: a text that is here already takes the locks it has here, where the file has none; a fact
-    whose locks would let others pass is off. If a fact that staff had locked or switched off is not
-    in the file with the same text, any new one may be it: all new ones are off. What a card says
+    An import opens nothing: a book that has locks, or a fact that is off, is not replaced, and a
+    text that is locked or off in another book is off until somebody looks at it. What a card says
     is known to its assistant alone.
     """
     if not read.facts:
         raise Refusal("The file has no fact that can be used; nothing was changed.")
     is_new = book.name.lower() not in lore().books()
-    limit = (EVERYBODY, "", True) if is_new else (book.know, book.tell, True)
-    of_book = _valid(read.know, read.tell)
-    secrets = {_plain(fact): fact for fact in book.facts if fact.know or fact.tell or not fact.on}
-    for entry in read.facts:
-        secrets.pop(_plain(entry), None)
-    here = _locks_here(book, is_of_card)
-    if is_new:
-        know = book.know if is_of_card else of_book[0] or book.know
-        book = replace(book, know=know, tell=of_book[1])
+    if not is_new and any(_is_barred(book, fact, is_of_card) for fact in book.facts):
+        raise Refusal(
+            f"{book.name} has locks, or facts that are off. Import under another name, or type "
+            f"ailore/delete {book.name} first."
+        )
+    barred = {
+        _plain(fact)
+        for each in lore().books().values()
+        for fact in each.facts
+        if _is_barred(each, fact, is_of_card)
+    }
+    know, tell = _valid(read.know, read.tell)
+    book = replace(book, know=book.know if is_of_card else know or EVERYBODY, tell=tell)
     facts = []
     for number, entry in enumerate(read.facts, next_id(lore().books().values())):
-        twins = here.get(_plain(entry), [])
-        of_entry = _valid(entry.know, entry.tell)
-        know, tell = of_entry[0] or of_book[0] or EVERYBODY, of_entry[1] or of_book[1]
-        theirs = (book.know if is_of_card else know, tell)
-        both = [_both(each, theirs) for each in twins or [limit] if each[2]]
-        locks = [each for each in both if None not in each]
-        is_on = bool(locks) and entry.on and (bool(twins) or not secrets)
-        know, tell = min(locks or twins or [limit], key=lambda each: each != theirs)[:2]
-        fact = replace(entry, on=is_on, id=f"w{number}", source=source)
-        know, tell = ("" if know == book.know else know), ("" if tell == book.tell else tell)
-        facts.append(replace(fact, know=know, tell=tell))
+        know, tell = _valid(entry.know, entry.tell)
+        is_on = entry.on and _plain(entry) not in barred
+        fact = replace(entry, on=is_on, id=f"w{number}", source=source, tell=tell)
+        facts.append(replace(fact, know="" if is_of_card else know))
     notes = []
-    if secrets:
-        names = "; ".join(f"({f.id}) {', '.join(f.keys)[:60]}" for f in secrets.values())
-        notes = [f"Locked or switched off before, and not in this file as they were: {names}."]
     if off := [fact.id for fact, raw in zip(facts, read.facts, strict=True) if raw.on > fact.on]:
-        why = "they may be those, are off here, or have other locks here"
-        notes.append(f"Off until you look at them, as {why}: {', '.join(off)}.")
+        why = "as these texts are locked or off in another book"
+        notes = [f"Off until you look at them, {why}: {', '.join(off)}."]
     if unheard := [fact.id for fact in facts if (fact.tell or book.tell) == NOBODY_HEARS]:
         why = "as their locks say so or cannot be read"
         notes.append(f"Told to nobody, {why}: {', '.join(unheard)}.")
@@ -141,29 +131,14 @@ def take_book(
     return book, notes
 
 
-def _locks_here(book: Book, is_of_card: bool) -> dict[str, list[_Locks]]:
-    """The locks of all texts in a book of this name, or in others.
+def _is_barred(book: Book, fact: Fact, is_of_card: bool) -> bool:
+    """Whether a fact of a book is off, or a lock keeps it from somebody.
 
-    What others know by cards of their own is open to a card.
+    To a card it is open what assistants know by cards of their own.
     """
-    own: dict[str, list[_Locks]] = {}
-    others: dict[str, list[_Locks]] = {}
-    for each in lore().books().values():
-        here = own if each.name == book.name else others
-        is_open = is_of_card and know_text(each.know).lower() == each.name.lower()
-        for raw, fact in zip(each.facts, each.locked(), strict=True):
-            know = book.know if is_open and not raw.know else fact.know
-            here.setdefault(_plain(fact), []).append((know, fact.tell, fact.on))
-    return others | own
-
-
-def _both(here: _Locks, theirs: tuple[str, str]) -> tuple[str | None, str | None]:
-    """Locks that let no more pass than either; None in place of two that differ."""
-    know, tell = (
-        a if b in ("", EVERYBODY, a) else b if a in ("", EVERYBODY) else None
-        for a, b in zip(here, theirs, strict=False)
-    )
-    return know, tell
+    is_own = is_of_card and not fact.know and know_text(book.know).lower() == book.name.lower()
+    is_known = is_own or (fact.know or book.know) == EVERYBODY
+    return not (fact.on and is_known) or bool(fact.tell or book.tell)
 
 
 def _plain(fact: Fact) -> str:

@@ -26,6 +26,7 @@ PURPOSES = {
     "sleep": "dream",
     "pre_compaction": "extraction",
     "memory": "memory extraction",
+    "embedding": "embeddings",
     "probe": "check of the model",
     "trial": "test of the model",
 }

@@ -1,8 +1,8 @@
 """The state of an assistant, as commands, pages and metrics show it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.messages import utc_iso
@@ -10,11 +10,11 @@ from evennia_ai.history.pages import aside
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.limits import TAIL_TOKENS
 from evennia_ai.llm_interaction.prompt import measure_fixed
-from evennia_ai.sleep.compaction.due import no_room
+from evennia_ai.sleep.compaction.due import STALE, no_room
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.show import ago, counted, moment, price_of
-from evennia_ai.turns.spend import GAME, SharedSpend
-from evennia_ai.turns.spend_book import Cap, SpendRow, caps_of
+from evennia_ai.turns.spend import SharedSpend
+from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder
 from evennia_ai.turns.tools.execution import waiting_calls
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ def status_lines(script: "AssistantScript") -> list[str]:
     ]
 
 
-def spent_line(spent: Mapping[str, Any]) -> str:
+def spent_line(spent: Amount) -> str:
     """What was spent, in words; the offline model is not counted."""
-    if not spent["calls"]:
+    if not spent.calls:
         return "nothing"
-    cost = price_of(spent["calls"], spent["cost"], spent["unpriced"])
-    return f"{counted(spent['calls'], 'call')}, {spent['tokens']:,} tokens, {cost}"
+    cost = price_of(spent.calls, spent.cost, spent.unpriced)
+    return f"{counted(spent.calls, 'call')}, {spent.tokens:,} tokens, {cost}"
 
 
 def answers_line(counts: Counter[str]) -> str:
@@ -157,7 +157,7 @@ def _sleep_lines(last: dict[str, Any]) -> list[str]:
     lines = [f"Last sleep: {moment(utc_iso(last.get('at', 0)))}"]
     for name, entry in last.get("steps", {}).items():
         if not entry.get("success", True):
-            outcome = f"failed: {entry.get('error', 'no reason given')}"
+            outcome = f"failed: {entry.get('failure', 'the log says why')}"
         elif entry.get("skipped"):
             outcome = f"skipped: {entry.get('reason', '')}"
         else:
@@ -177,6 +177,8 @@ def compaction_state(script: "AssistantScript") -> str:
     if script.state.hold:
         return "paused after a rollback, until you type compact or the context is full"
     if script.runtime.behind is not None:
+        if script.runtime.behind[1] == STALE:
+            return "on; a summary is being made again, as something in it was forgotten"
         return "compacting in the background"
     if script.now() < script.runtime.compaction_waits[1]:
         return "on, but the last one failed; it is tried again in a while"
@@ -250,19 +252,21 @@ def overview(script: "AssistantScript") -> dict[str, Any]:
 
 def usage_facts(script: "AssistantScript") -> dict[str, Any]:
     """What an assistant's calls cost today and this month, and the limits of that."""
-    spend = script.spend
-    who = {"name": script.obj.key, "model": script.model_name}
-    return {**who, **_spent(spend.row(), spend.caps())}
+    spend, now = script.spend, script.now()
+    return _spent(script.obj.key, spend.shared, spend.holder, now, spend.caps())
 
 
 def game_usage(shared: SharedSpend, now: float) -> dict[str, Any]:
     """The same for the whole game."""
-    caps = caps_of("the game", shared.limits(GAME), shared.is_default)
-    return {"name": "the game", **_spent(shared.row(GAME).at(now), caps)}
+    return _spent("the game", shared, GAME, now, shared.game_caps())
 
 
-def _spent(row: SpendRow, caps: Iterable[Cap]) -> dict[str, Any]:
-    day, month = asdict(row.day.spent), asdict(row.month.spent)
-    words = {"today": spent_line(day), "this_month": spent_line(month)}
-    limits = [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps]
-    return {"day": day, "month": month, **words, "caps": limits}
+def _spent(
+    name: str, shared: SharedSpend, holder: Holder, now: float, caps: Iterable[Cap]
+) -> dict[str, Any]:
+    return {
+        "name": name,
+        "today": spent_line(shared.spent(holder, "day", now)),
+        "this_month": spent_line(shared.spent(holder, "month", now)),
+        "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps],
+    }

@@ -15,7 +15,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES
+from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES, SAID_ONCE
 from evennia_ai.history.records import as_dict
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
@@ -28,7 +28,7 @@ from evennia_ai.llm_interaction.prompt import (
     model_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt
-from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply
+from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, said_once
 from evennia_ai.llm_interaction.tool_calls import batches, loaded, storable_call
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
@@ -86,9 +86,6 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
             break
         aside = text or aside
         ended, concluded = yield turn.act(text, calls, reply)
-        if not report.spoken and turn.tools.is_overtaken():
-            report.is_overtaken = True
-            break
         concluded &= bool(aside or report.spoken or turn.tools.has_acted)
         # The offline model costs nothing, and says what came of it.
         if ended or (concluded and reply.model != OFFLINE_MODEL):
@@ -480,14 +477,19 @@ class _Turn:
         except ValueError:
             return None
         target = str(arguments.get("target") or "") if isinstance(arguments, Mapping) else ""
-        person = self.script.game.addressee(target) if target else None
-        return None if person is None else str(person["id"])
+        try:
+            return self.script.game.named(target, "people").id if target else None
+        except ToolError:
+            return None
 
     def store(self, audience: str, text: str, calls: Sequence[Any], reply: ModelReply) -> None:
         """Add the assistant's message to the history, unless it is empty."""
         if not calls and not text:
             return
         metadata: dict[str, Any] = {"model": reply.model, **self._meta}
+        newest = (line for of, _, line in self.script.runtime.said if of in (PUBLIC, audience))
+        if text and (once := said_once(text, newest)) != text:
+            metadata[SAID_ONCE] = once
         if self.tools.retrieved:  # a note must not rest on what only repeats a memory
             said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
             if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
@@ -509,7 +511,7 @@ class _Turn:
                 completion_tokens=report.completion_tokens,
                 cost=report.cost,
                 cached_tokens=report.cached_tokens,
-                cuts=tuple(dict.fromkeys(self.faults)),
+                faults=tuple(dict.fromkeys(self.faults)),
                 moderated=self.is_moderated,
             )
             metadata[TRACE] = trace.to_text()
@@ -537,7 +539,6 @@ class _Turn:
         if said in self.report.spoken:
             said = text = ""
         if said and not self.is_fit(said, reply.model):
-            self.report.is_overtaken = self.tools.is_overtaken()
             return
         self.store(request.audience, text, (), reply)
         if said:
@@ -563,5 +564,5 @@ class _Turn:
         except ToolError as error:
             self.script.trouble(f"could not speak: {error}")
         else:
-            if told:  # a refusal, or no more than that it was said
-                self.script.log(f"as it spoke, the game answered: {' '.join(told)}")
+            if told:  # a refusal, or no more than that it was said; it may repeat the words
+                self.script.log(f"as it spoke, the game answered in {len(told)} texts")

@@ -4,6 +4,8 @@ A model on the game's machine may read a prompt for a minute. Its server keeps w
 that a later prompt that begins in the same way is read in a moment.
 """
 
+from twisted.internet.defer import Deferred, succeed
+
 from evennia_ai.llm_interaction.prompt import draft_prompt, model_request
 from evennia_ai.llm_interaction.values import READ_AHEAD, TurnRequest
 from evennia_ai.protocol import Assistant
@@ -23,20 +25,21 @@ def see_company(script: Assistant) -> None:
         read_ahead(script, players[0])
 
 
-def read_ahead(script: Assistant, asker: str) -> None:
+def read_ahead(script: Assistant, asker: str) -> Deferred[None]:
     """Let its model read what the answer to somebody (stable id) will begin with, if it is ours.
 
     Nothing is said, nothing is learned of the model, and no cap is used up by it. What fails is no
-    trouble yet.
+    trouble yet. Fires when it is over, whatever came of it.
     """
     if not script.enabled or not script.mind.model.facts(script.model_name).own:
-        return
+        return succeed(None)
     if script.limits().only_talks:
-        return
-    prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
+        return succeed(None)
+    with script.spend.shared.as_if_tried(script.model_name):
+        prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
     request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
     script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
-    script.spend.ahead(request).addCallbacks(
+    return script.spend.ahead(request).addCallbacks(
         lambda reply: script.log(f"{script.model_name} has read ahead in {reply.seconds:.1f} s"),
         lambda failure: script.log(f"reading ahead: {failure.getErrorMessage()}"),
     )

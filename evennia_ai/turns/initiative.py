@@ -75,11 +75,12 @@ RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
         "it has spoken unasked often enough for this hour",
         lambda s: sum(0 <= s.now() - at < HOUR_S for at in lately(s).at) < s.config.initiative,
     ),
-    ("half of a spend limit is used up", lambda s: s.spend.reached(share=SPEND_SHARE) is None),
     (
         "nobody answered its last two lines; it waits until a player speaks",
         lambda s: lately(s).unanswered < MOST_UNANSWERED,
     ),
+    # The last, as it asks the database.
+    ("half of a spend limit is used up", lambda s: s.spend.reached(share=SPEND_SHARE) is None),
 )
 
 

@@ -116,7 +116,9 @@ class AssistantConfig:
         "Context usage at which an assistant compacts while asleep, or in the background.",
     )
     compact_emergency_threshold: float = compaction(
-        0.8, SHARE, "Context usage at which an awake assistant compacts before anything else."
+        0.8,
+        SHARE,
+        "Context usage at which an awake assistant begins to compact before anything else.",
     )
     compact_preserve_window: int = compaction(
         20,

@@ -13,25 +13,25 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
 from evennia_ai.history.messages import SPEECH, Message, is_by
-from evennia_ai.llm_interaction.budget import EVENTS_KEPT, TokenBudget
+from evennia_ai.language.tables import DEFAULT, language_of
+from evennia_ai.llm_interaction.budget import BudgetLog
+from evennia_ai.llm_interaction.values import ShownNotes
 from evennia_ai.turns.heard import UNJUDGED, Group, TurnLock, Unanswered, wants_answer
 from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
 
-if TYPE_CHECKING:
-    from evennia_ai.sleep.compaction.compact import Compaction
-
 T = TypeVar("T")
 
-QUEUE_LIMIT = 500
+# Lines that wait for the next tick at most, as while it dreams in a busy room.
+QUEUE_LIMIT = 2_000
 # Tokens of a heard line on top of its words: name, id, verb, quotes.
 _LINE_TOKENS = 20
 # Waits before a turn that no model answered is tried again.
@@ -40,6 +40,8 @@ RETRY_WAITS_S = (5.0, 20.0, 60.0)
 OWN_CALLS_A_MINUTE = 2
 # Own lines that a reply must not repeat.
 LINES_REMEMBERED = 8
+# People whose language is remembered.
+SPEAKERS_KEPT = 200
 # Prompts that are kept to be looked at, packed: newest turns of an assistant.
 PROMPTS_KEPT = 8
 # Time in which the same error is not logged again.
@@ -48,8 +50,6 @@ REPEATED_S = 600.0
 # take about a twentieth of a processor. Each has its own, so that those started together do not
 # tick together.
 REST_S = (24.0, 36.0)
-# A clock that is corrected by less than this was not set back.
-_SET_BACK_S = 1.0
 
 
 @dataclass
@@ -66,14 +66,11 @@ class Runtime:
     # Turns that failed and are tried again.
     unanswered: dict[tuple[str, str], Unanswered] = field(default_factory=dict)
     answering: tuple[Group, ...] = ()  # stored, and answered by a turn now or next
-    stored: tuple[Message, ...] = ()  # while something held the lock, for the next tick
     # Of events not answered yet: when they were heard, and `lock.worked_s` then, less the waits
     # between tries to answer them.
     waiting: dict[str, tuple[float, float]] = field(default_factory=dict)
     # Groups that were shown that it is thinking, and wait on.
     signed: set[tuple[str, str]] = field(default_factory=set)
-    # Groups whose late answer was not said, as they had asked anew; the next one is, for all of it.
-    overtaken: set[tuple[str, str]] = field(default_factory=set)
     forgotten: frozenset[str] = frozenset()  # who asked to be, while they were answered
     fixed_tokens: int = 0  # of system text, tools and ledger in the last prompt
     last_turn_at: float = 0.0
@@ -86,19 +83,20 @@ class Runtime:
     # How many automatic compactions failed in a row, and when the next may be tried.
     compaction_waits: tuple[int, float] = (0, 0.0)
     counts: "Counter[str]" = field(default_factory=Counter)  # ticks, turns, errors and the like
-    # The newest token budgets; `Assistant.budgets` reads and writes them.
-    budgets: "deque[TokenBudget]" = field(default_factory=lambda: deque(maxlen=EVENTS_KEPT))
+    budgets: BudgetLog = field(default_factory=BudgetLog)  # of its requests
     left_out: frozenset[str] = frozenset()  # ids of live messages the last prompt had no room for
-    # The compaction in the background, if one runs, and what fired it.
+    # The notes that prompts showed before a message, by its id: later prompts show them there, too.
+    shown_notes: dict[str, ShownNotes] = field(default_factory=dict)
+    # The work in the background, if some runs, and what fired it.
     behind: "tuple[Deferred[Any], str] | None" = None
-    prepared: "Compaction | None" = None  # a night's next, with what was extracted for it
-    compacting: str = ""  # what fired the one whose summaries are being made
-    extracts: bool = False  # whether no model is asked for them
     compacted_at: float = float("-inf")  # when the last automatic one began
+    # Called when somebody speaks to a sleeper that waits for a compaction.
+    on_call: Callable[[], Any] | None = None
     # When the newest calls for itself were made.
     own_calls: deque[float] = field(default_factory=partial(deque, maxlen=OWN_CALLS_A_MINUTE))
-    # How often the owed summaries were tried in vain, and when to try again.
-    better_tries: tuple[int, float] = (0, 0.0)
+    # How often a stale summary was made again in vain since the last one, and when the next may be
+    # tried.
+    stale_waits: tuple[int, float] = (0, 0.0)
     # The prompts of the newest turns, packed, with the time of their budget.
     prompts: deque[tuple[float, bytes]] = field(default_factory=partial(deque, maxlen=PROMPTS_KEPT))
     # The newest lines it spoke: audience, who was answered, and the words.
@@ -107,6 +105,7 @@ class Runtime:
     )
     called: IDelayedCall | None = None  # the turn that is about to begin, as somebody spoke to it
     language: str = ""  # code of the one that was heard last
+    languages: dict[str, str] = field(default_factory=dict)  # and of each speaker (stable id)
     trouble_shown_at: float = float("-inf")  # when it showed last that no model answers
     # When it showed last that it answers no more for a while, by groups' keys.
     declined: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -123,7 +122,6 @@ class Runtime:
     ends: bool = False  # whether the server stops: what is heard from now on is saved at once
     cannot_store: bool = False  # whether the last tick could not write into the database
     logged: dict[str, float] = field(default_factory=dict)  # when each error was, monotonic clock
-    _last_seen_at: float = 0.0
 
     def hear(self, event: Message, at: float, by_player: bool = True) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""
@@ -144,19 +142,19 @@ class Runtime:
             [(loudest, _)] = Counter(each.speaker_id for each in self.queue).most_common(1)
             places = range(len(self.queue) - 1, -1, -1)
             del self.queue[next(i for i in places if self.queue[i].speaker_id == loudest)]
+        self._rouse()
+
+    def hear_language(self, line: Message) -> None:
+        """Note which language a line is in: in doubt the one that its speaker spoke before."""
+        before = self.languages.pop(line.speaker_id, self.language)
+        spoken = language_of(line.content, before or DEFAULT) or before
+        self.language = self.languages[line.speaker_id] = spoken
+        if len(self.languages) > SPEAKERS_KEPT:
+            del self.languages[next(iter(self.languages))]
 
     def waited_s(self, event: Message, now: float) -> float:
         """How long an event has waited for its answer."""
         return now - self.waiting.get(event.id, (now, 0.0))[0]
-
-    def since(self, asker: str) -> list[Message]:
-        """What somebody (stable id) has said while a turn answers what they said before."""
-        return [event for event in self.heard() if event.speaker_id == asker]
-
-    def asks_anew(self, key: tuple[str, str]) -> bool:
-        """Whether the speaker of a group, by its key, has asked more since it was taken up."""
-        audience, speaker = key
-        return any(wants_answer(e) and e.audience == audience for e in self.since(speaker))
 
     def age_s(self, event: Message, now: float) -> float:
         """How long an event has waited.
@@ -178,7 +176,12 @@ class Runtime:
                 kept = [replace(event, content=text, metadata=meta)] if text else []
                 self.queue = [*self.queue[:place], *kept, *self.queue[place + 1 :]]
                 self.queue_saved = False
+                self._rouse()
                 return
+
+    def _rouse(self) -> None:
+        if self.on_call is not None and self.is_called():
+            self.on_call()
 
     def take(self) -> list[Message]:
         """The queued events that have passed; they leave the queue."""
@@ -191,7 +194,7 @@ class Runtime:
         """What a restart must not lose: events not answered yet, and those not in the history."""
         late = [event for each in self.unanswered.values() for event in each.group.events]
         events = [*(event for group in self.answering for event in group.events), *late]
-        return list({event.id: event for event in (*events, *self.stored, *self.queue)}.values())
+        return list({event.id: event for event in (*events, *self.queue)}.values())
 
     def queued_tokens(self) -> int:
         """A bound on the tokens of what is queued, without counting: characters / 3."""
@@ -216,23 +219,13 @@ class Runtime:
         self.queue_saved = False
         return True
 
-    def take_stored(self) -> tuple[Message, ...]:
-        """The events that were stored while something held the lock; none afterwards."""
-        taken, self.stored = self.stored, ()
-        self.queue_saved = self.queue_saved and not taken
-        return taken
-
-    def heard(self) -> list[Message]:
-        """Events that no tick has seen: stored while something held the lock, and queued."""
-        return [*self.stored, *self.passed()]
-
     def is_called(self) -> bool:
         """Whether somebody has spoken to the assistant since its last tick."""
-        return any(map(wants_answer, self.heard()))
+        return any(map(wants_answer, self.passed()))
 
     def give_up(self) -> None:
         """Answer nothing of what was asked until now."""
-        self.answering, self.stored, self.queue_saved = (), (), False
+        self.answering, self.queue_saved = (), False
         self.unanswered.clear()
 
     def answered(self, group: Group) -> None:
@@ -256,21 +249,6 @@ class Runtime:
         packed = next((packed for then, packed in self.prompts if then == at), None)
         return [] if packed is None else list(json.loads(zlib.decompress(packed)))
 
-    def see_clock(self, now: float) -> None:
-        """If the clock was set back, let nothing wait for a time that was close by before."""
-        if now < self._last_seen_at - _SET_BACK_S:
-            self.last_turn_at = 0.0
-            self.last_heard_at = min(self.last_heard_at, now)
-            self.company_at = min(self.company_at, now)
-            self.last_spoke_at = min(self.last_spoke_at, now)
-            self.player_spoke_at = min(self.player_spoke_at, now)
-            self.trouble_shown_at = self.compacted_at = float("-inf")
-            self.own_calls.clear()
-            self.notes.clear()
-            self.told_enough.clear()
-            self.unanswered = {k: replace(late, due=now) for k, late in self.unanswered.items()}
-        self._last_seen_at = now
-
     def quiet_s(self, now: float) -> float:
         """How long nobody has spoken, nor has it answered."""
         return now - max(self.last_spoke_at, self.last_turn_at)
@@ -287,19 +265,23 @@ class Runtime:
 
         self.forgotten |= {group.key[1] for group in self.answering} & {*people}
         self.queue = list(filter(stays, self.queue))
-        self.stored = tuple(filter(stays, self.stored))
         self.answering = tuple(g for g in self.answering if all(map(stays, g.events)))
         self.unanswered = {
             key: late for key, late in self.unanswered.items() if all(map(stays, late.group.events))
         }
         self.queue_saved = False
         self.proposals = {by: act for by, act in self.proposals.items() if by not in people}
+        self.languages = {by: code for by, code in self.languages.items() if by not in people}
         self.said.clear()
         self.prompts.clear()
+        self.shown_notes.clear()
         self.cue = None
 
     def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
-        """Run a compaction beside the ticks; `stop_behind` cancels it. There must be none."""
+        """Run a compaction, or other work on summaries, beside the ticks.
+
+        `stop_behind` cancels it. There must be none.
+        """
         running: Deferred[Any] = Deferred()
         running.addCallback(lambda _: function())
 
@@ -315,7 +297,7 @@ class Runtime:
             running.cancel()  # it was stopped while it began
 
     def stop_behind(self) -> bool:
-        """Cancel the compaction in the background; returns whether there was one."""
+        """Cancel the work in the background; returns whether there was some."""
         behind, self.behind = self.behind, None
         if behind is not None:
             behind[0].addErrback(_trap_cancelled)

@@ -60,12 +60,14 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "compaction_hold": _flag,
     "operating_mode": _one_of(AWAKE, SLEEP),
     "sleep_phase": _one_of(*PHASES),
-    "summaries_owed": as_dict,
+    "summaries_stale": as_texts,
+    "summaries_remade": lambda value: [at for each in as_list(value) if (at := as_time(each))],
     "conversation_begun": as_text,
     "context_signals": as_dict,
     "routine_done": as_text,
     "routine_alert": as_text,
     "compaction_outbox": as_texts,
+    "nights_done": as_dict,
     "event_queue": queued_events,
     WAITING: lambda value: (calls := WaitingCalls.if_readable(value)) and calls.to_dict(),
     ERRANDS: lambda value: (read := Errands.if_readable(value)) and read.to_dict(),
@@ -73,21 +75,23 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     QUARANTINE: lambda value: (read := Quarantined.if_readable(value)) and read.to_dict(),
     "followers": lambda value: [each for each in as_list(value) if type(each) is int],
     "greeted": as_dict,
-    "tombstones": as_dict,
     "last_extraction": as_texts,
+    "looked_through": as_texts,
     "last_compaction": as_dict,
     "last_sleep": sleep_report,
 }
 SCRIPT: Mapping[Place, Reader] = {(None, key): reader for key, reader in _OF_SCRIPT.items()}
 # What is read as a whole, and put aside where it cannot be (`history.pages`).
-BODY: Mapping[Place, Reader] = {(None, "journal"): as_dict, (None, "entity_profiles"): as_dict}
+BODY: Mapping[Place, Reader] = {(None, "journal"): as_dict}
 RECORDS = (
     "ai_archive",
     "ai_summaries",
     "ai_compactions",
+    "ai_tombstones",
     "ai_bonds",
     "ai_ledger",
     "ai_journal",
+    "ai_entities",
     "ai_entities_archive",
 )
 

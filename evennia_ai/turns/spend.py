@@ -4,13 +4,13 @@ A call counts when its reply is there. What the calls that go on are likely to c
 the caps until then, so that no more than one call goes beyond a cap.
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
-from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks, succeed
+from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai.background import Steps
@@ -20,8 +20,8 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
-from evennia_ai.protocol import Assistant, SpendRows
-from evennia_ai.sleep.compaction.due import BETTER
+from evennia_ai.protocol import Assistant
+from evennia_ai.turns.ahead import read_ahead
 from evennia_ai.turns.runtime import OWN_CALLS_A_MINUTE
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
@@ -29,15 +29,15 @@ from evennia_ai.turns.spend_book import (
     OFFLINE_A_MINUTE,
     Amount,
     Cap,
-    SpendRow,
+    Holder,
+    SpendTable,
     caps_of,
     fitted,
     likely,
     read_limits,
+    span,
 )
 
-# The holder of the game's row, and what begins the holder of an assistant's own.
-GAME, OWN = "game", "assistant "
 RATE_S = 60.0
 # A model whose trial found nothing is tried out again after this long.
 TRIAL_AGAIN_S = 60.0
@@ -48,40 +48,66 @@ NOT_OWN = (CONTEXT_AWAKE, "tick", "summary", CONTEXT_PRE_COMPACTION)
 _EMBEDDED_BYTES = 3
 
 
+@dataclass
+class RunningCall:
+    """A call that goes on."""
+
+    assistant: str  # the scope of who makes it
+    account: str  # who pays besides; empty for nobody
+    amount: Amount  # what it is likely to cost
+
+    def counts_for(self, holder: Holder) -> bool:
+        """Whether a holder pays for it."""
+        return not holder or getattr(self, holder[0]) == holder[1]
+
+
 class SharedSpend:
-    """What all assistants of a game share: the rows, and the calls that go on.
+    """What all assistants of a game share: the table of spend, and the calls that go on.
 
     Args:
-        store: Where the rows are kept.
+        table: Where spend is added up.
         setting: Returns the setting ``EVENNIA_AI_SPEND_CAPS``.
-        note: Notes a call for charts: assistant (scope), purpose, account, reply, epoch seconds.
         runs_here: Returns whether a model, by name, runs on the game's own machine.
+        hidden: Returns the account that stands this month for one that is forgotten.
     """
 
     def __init__(
         self,
-        store: SpendRows,
+        table: SpendTable,
         setting: Callable[[], object],
-        note: Callable[[str, str, str, ModelReply, float], None] = lambda *call: None,
         runs_here: Callable[[str], bool] = lambda model: False,
+        hidden: Callable[[str], str] = lambda account: "",
     ):
-        self.store, self.note, self.runs_here = store, note, runs_here
-        # Of each call that goes on: its holders, and what it is likely to cost.
-        self.calls: dict[str, tuple[frozenset[str], Amount]] = {}
+        self.table, self.runs_here = table, runs_here
+        self._hidden = hidden
+        self.calls: dict[str, RunningCall] = {}
         self.unpriced: set[str] = set()  # models whose last reply came without a price
-        # What staff were told of caps, by holder and cap: the day or month, and how far.
-        self.alerted: dict[tuple[str, Cap], tuple[str, str]] = {}
+        # What staff were told of caps: the first day that it counts from, and how far.
+        self.alerted: dict[Cap, tuple[str, str]] = {}
         self._setting = setting
+        self._day = ""  # of the newest call
+        self._limits: dict[str, Mapping[str, float]] = {}  # of assistants, by scope
         # When models were last tried out, by name, and those that are being tried.
         self._tried: dict[str, float] = {}
-        self._trying: set[str] = set()
-        self._rows: dict[str, SpendRow] = {}
+        self.trying: set[str] = set()  # the models whose trial goes on: no tools are offered yet
         # Of the calls that each player caused lately: when, and whether of the offline model.
         self._made: dict[str, list[tuple[float, bool]]] = {}
 
     def limits(self, scope: str) -> Mapping[str, float]:
         """The limits of ``game``, ``account``, ``call`` or ``player``."""
         return read_limits(self._setting())[0].get(scope, {})
+
+    def limits_of(self, assistant: str) -> Mapping[str, float]:
+        """The caps kept for an assistant (scope); the same object until they are changed."""
+        if assistant not in self._limits:
+            self._limits[assistant] = self.table.limits(assistant)
+        return self._limits[assistant]
+
+    def keep_limits(self, assistant: str, limits: Mapping[str, float | None]) -> None:
+        """Keep caps of an assistant, out of reach of Evennia's commands; None: no cap."""
+        both = {**self.limits_of(assistant), **limits}
+        self.table.set_limits(assistant, {k: cap for k, cap in both.items() if cap is not None})
+        self._limits.pop(assistant, None)
 
     def may_call(self, payer: str, now: float, is_offline: bool = False) -> bool:
         """Whether a player (`GameHandler.payer`), or nobody, may cause a call now.
@@ -121,115 +147,142 @@ class SharedSpend:
 
     def probe(self, client: ModelClient, model: str, now: float) -> "Deferred[ModelReply]":
         """Try a model as `ModelClient.probe`, counted for the game; `SpendError` at its cap."""
-        return self._for_game(client.probe, model, now)
+        return self._for_game("probe", client.probe, model, now)
 
-    def try_out(self, client: ModelClient, model: str, now: float) -> None:
+    def try_out(
+        self, client: ModelClient, model: str, now: float, then: "Callable[[], Deferred[None]]"
+    ) -> "Deferred[None] | None":
         """Find out in the background how a model may call tools, if that is unknown.
 
         It is counted for the game and under its cap. Where no answer came, or the cap is reached,
-        it is tried again after a while.
+        it is tried again after a while. Behind it `then` is called. Fires when both are over: only
+        then tools are offered, as `then` may let the model's server read what they change. None if
+        there is no trial.
         """
         is_known = model == OFFLINE_MODEL or client.facts(model).calls_tools is not None
         is_new = 0 <= now - self._tried.get(model, -inf) < TRIAL_AGAIN_S
-        if is_known or is_new or model in self._trying:
-            return
+        if is_known or is_new or model in self.trying:
+            return None
         self._tried[model] = now
-        self._trying.add(model)
-        done = self._for_game(client.trial, model, now)
+        self.trying.add(model)
         # A server that does not answer shows in the calls that matter.
-        done.addErrback(lambda _: None).addCallback(lambda _: self._trying.discard(model))
+        done = self._for_game("trial", client.trial, model, now).addErrback(lambda _: None)
+        done.addCallback(lambda _: then())
+        return done.addBoth(lambda _: self.trying.discard(model))
+
+    @contextmanager
+    def as_if_tried(self, model: str) -> Iterator[None]:
+        """For a prompt that is read ahead: it is as it will be when the model's trial is over."""
+        is_trying = model in self.trying
+        self.trying.discard(model)
+        try:
+            yield
+        finally:
+            if is_trying:
+                self.trying.add(model)
 
     @inlineCallbacks
     def _for_game(
-        self, ask: "Callable[[str], Deferred[ModelReply]]", model: str, now: float
+        self, purpose: str, ask: "Callable[[str], Deferred[ModelReply]]", model: str, now: float
     ) -> Steps[ModelReply]:
         """Fires with what `ask` gives for a model; that counts for the game."""
-        for cap in caps_of("the game", self.limits(GAME), self.is_default):
+        for cap in self.game_caps():
             is_spared = cap.spares_own and self.runs_here(model)
-            if not is_spared and cap.is_reached(self.row(GAME).at(now)):
+            if not is_spared and self.used(cap, now) >= cap.limit:
                 raise SpendError(f"{cap} is reached, {cap.until}")
         reply: ModelReply = yield ask(model)
         if model != OFFLINE_MODEL and reply.attempts:
-            self.count([GAME], Amount.of(reply).on(self.runs_here(model)), now)
+            amount = Amount.of(reply, self.runs_here(model))
+            self.count(amount, now, purpose=purpose, model=model)
         return reply
 
-    def count(self, holders: Iterable[str], amount: Amount, now: float) -> None:
-        """Add an amount to the rows of holders, in one transaction."""
-        try:
-            with self.store.transaction():
-                self._rows.pop(GAME, None)  # a doctor in a shell counts its call there, too
-                for holder in holders:
-                    self.put(holder, self.row(holder).at(now).plus(amount))
-        except BaseException:
-            self._rows.clear()  # they may be stored otherwise by now
-            raise
+    def game_caps(self) -> tuple[Cap, ...]:
+        """The caps of the whole game."""
+        return caps_of("the game", self.limits("game"), self.is_default)
 
-    def row(self, holder: str) -> SpendRow:
-        """The row of a holder, as it is stored."""
-        if holder not in self._rows:
-            self._rows[holder] = _read(self.store.load(holder))
-        return self._rows[holder]
+    def count(
+        self,
+        amount: Amount,
+        now: float,
+        assistant: str = "",
+        purpose: str = "",
+        model: str = "",
+        account: str = "",
+    ) -> None:
+        """Count what was spent now."""
+        day, _ = span("day", now)
+        self.table.note(
+            amount, day=day, assistant=assistant, purpose=purpose, model=model, account=account
+        )
+        if self._day != day:
+            self.table.tidy(day)
+            self._day = day
 
-    def put(self, holder: str, row: SpendRow) -> None:
-        """Store a row."""
-        self._rows.pop(holder, None)
-        self.store.save(holder, json.dumps(row.to_dict()))
-        self._rows[holder] = row
+    def spent(self, holder: Holder, window: str, now: float) -> Amount:
+        """What a holder has spent in the present ``day`` or ``month``."""
+        of = dict([holder]) if holder else {}
+        return sum(self.table.sums("day", *span(window, now), **of).values(), Amount())
 
-    def drop(self, scope: str) -> None:
-        """Delete the row of an assistant that is deleted."""
-        self._rows.pop(OWN + scope, None)
-        self.store.save(OWN + scope, "")
+    def used(self, cap: Cap, now: float) -> float:
+        """How much of a cap is used up."""
+        return cap.used(self.spent(cap.holder, cap.window, now))
 
+    def payer(self, account: str, now: float) -> str:
+        """Who pays for an account: whoever stands for it, if it was forgotten this month.
 
-def _read(text: str) -> SpendRow:
-    """A row; an empty one if it cannot be read."""
-    try:
-        return SpendRow.from_dict(json.loads(text or "{}"))
-    except (ValueError, RecursionError):  # `Unreadable` is one
-        return SpendRow()
+        That matters where accounts have caps.
+        """
+        if not account or not self.limits("account"):
+            return account
+        hidden = self._hidden(account)
+        was_forgotten = self.spent(("account", hidden), "month", now) != Amount()
+        return hidden if was_forgotten else account
+
+    def forget(self, accounts: Iterable[str]) -> None:
+        """Let accounts that name nobody have spent what these did, and what goes on for them.
+
+        Their caps count it until the month is over.
+        """
+        for account in accounts:
+            heir = self._hidden(account)
+            self.table.rename(account, heir)
+            self._made.pop(account, None)
+            self.alerted = {
+                cap: told for cap, told in self.alerted.items() if cap.holder[1:] != (account,)
+            }
+            for call in self.calls.values():
+                call.account = heir if call.account == account else call.account
 
 
 class SpendHandler:
-    """One assistant's spend, and what it shares with the others.
-
-    A holder is the assistant itself (``""``), the game, or an account.
-    """
+    """One assistant's spend, and what it shares with the others."""
 
     def __init__(self, script: Assistant, shared: SharedSpend):
         self._script, self.shared = script, shared
 
-    def row(self, holder: str = "") -> SpendRow:
-        """What a holder has spent in the present day and month."""
-        stored = self.shared.row(holder or self._holder)
-        row = stored.at(self._script.now())
-        if row.day.label < stored.day.label or row.month.label < stored.month.label:
-            self._put(holder, row)  # made while the clock was wrong
-        return row
-
     @property
-    def _holder(self) -> str:
-        return OWN + self._script.scope
+    def holder(self) -> Holder:
+        """The assistant as one who pays."""
+        return "assistant", self._script.scope
 
     @property
     def limits(self) -> Mapping[str, float]:
         """The caps that `spend_caps` may only lower; the same object until they are changed."""
-        return self.shared.row(self._holder).limits
+        return self.shared.limits_of(self._script.scope)
 
     def keep_limits(self, limits: Mapping[str, float | None]) -> None:
         """Keep caps, by `OWN_LIMITS`, out of reach of Evennia's commands; None: no cap."""
-        row = self.row()
-        kept = {name: cap for name, cap in {**row.limits, **limits}.items() if cap is not None}
-        self._put("", replace(row, limits=kept))
+        self.shared.keep_limits(self._script.scope, limits)
 
-    def today(self) -> dict[str, Any]:
-        """``{"day", "calls", "tokens", "cost", "unpriced", ...}``: the `Amount` of today."""
-        day = self.row().day
-        return {"day": day.label, **asdict(day.spent)}
+    def today(self) -> Amount:
+        """What the assistant has spent today."""
+        return self.shared.spent(self.holder, "day", self._script.now())
 
-    def add(self, tokens: int, cost: float | None) -> None:
-        """Count what was spent without a call through `complete`."""
-        self._count(Amount(1, tokens, cost or 0.0, unpriced=int(cost is None)), "")
+    def add(self, amount: Amount, purpose: str = "", model: str = "", account: str = "") -> None:
+        """Count what was spent, and tell staff of caps that are reached."""
+        script = self._script
+        self.shared.count(amount, script.now(), script.scope, purpose, model, account)
+        self.tell_staff(account)
 
     def reached(
         self, asker: str | None = None, share: float = 1.0, models: Iterable[str] | None = None
@@ -240,30 +293,27 @@ class SpendHandler:
         used up. `models` are its own, if not given.
         """
         own = self._script.model_name, *self._script.config.llm_fallback_models
-        caps = self._all_caps(self._account(asker), own if models is None else models)
-        return next((cap for key, cap in caps if cap.is_reached(self.row(key), share)), None)
+        caps = self._all_caps(self.account(asker), own if models is None else models)
+        return next((cap for cap in caps if self._used(cap) >= share * cap.limit), None)
 
-    def _all_caps(self, account: str, models: Iterable[str] = ()) -> list[tuple[str, Cap]]:
-        """The caps of a call, each with its holder, but those that spare all of the `models`."""
-        is_own = bool(models) and all(map(self.shared.runs_here, models))
-        caps = ((key, cap) for key in dict.fromkeys(("", GAME, account)) for cap in self.caps(key))
-        return [(key, cap) for key, cap in caps if not (is_own and cap.spares_own)]
+    def _used(self, cap: Cap) -> float:
+        return self.shared.used(cap, self._script.now())
 
-    def caps(self, holder: str = "") -> tuple[Cap, ...]:
-        """The caps of a holder."""
-        if not holder:
-            return caps_of(self.name_of(""), self._script.config.spend_caps)
-        limits = self.shared.limits(GAME if holder == GAME else "account")
-        # The name of an account takes a query.
-        return caps_of(self.name_of(holder), limits, self.shared.is_default) if limits else ()
+    def caps(self) -> tuple[Cap, ...]:
+        """The assistant's own caps."""
+        script = self._script
+        return caps_of(script.key, script.config.spend_caps, holder=self.holder)
 
-    def name_of(self, holder: str) -> str:
-        """Who that is, in words."""
-        if not holder:
-            return self._script.key
-        if holder == GAME:
-            return "the game"
-        return f"account {self._script.game.account_name(holder)}"
+    def _all_caps(self, account: str, models: Iterable[str] = ()) -> list[Cap]:
+        """The caps of a call, but those that spare all of the `models`."""
+        shared = self.shared
+        caps = [*self.caps(), *shared.game_caps()]
+        limits = shared.limits("account") if account else {}
+        if limits:  # the name of an account takes a query
+            name = f"account {self._script.game.account_name(account)}"
+            caps += caps_of(name, limits, shared.is_default, ("account", account))
+        is_own = bool(models) and all(map(shared.runs_here, models))
+        return [cap for cap in caps if not (is_own and cap.spares_own)]
 
     @property
     def call_limits(self) -> dict[str, float]:
@@ -276,15 +326,14 @@ class SpendHandler:
     @property
     def is_unpriced(self) -> bool:
         """Whether caps of money do not count the assistant's model, as nobody knows its price."""
-        is_capped = any(cap.unit == "cost" for _, cap in self._all_caps(""))
+        is_capped = any(cap.unit == "cost" for cap in self._all_caps(""))
         return is_capped and self._script.model_name in self.shared.unpriced
 
     def complete(self, request: ModelRequest, asker: str | None = None) -> "Deferred[ModelReply]":
         """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
 
         Fires with the reply; fails as `ModelClient.complete`, and with `SpendError` at a cap or
-        where a player, or the assistant itself, has caused enough calls for a while. Summaries that
-        are made again wait for their turn instead.
+        where a player, or the assistant itself, has caused enough calls for a while.
         """
         script, now, payer = self._script, self._script.now(), self._payer(asker)
         if not self.may_answer(asker, request.model):
@@ -293,21 +342,22 @@ class SpendHandler:
         self.shared.note_call(payer, now, is_offline)
         if is_offline:
             return script.mind.model.complete(request)
-        is_remake = script.runtime.compacting == BETTER
-        if asker is not None or request.purpose in NOT_OWN and not is_remake:
-            return self._counted(request, self._account(asker), payer)
-        wait_s = self.own_wait_s()
-        if wait_s and (not is_remake or script.state.mode == "sleep"):
+        if asker is not None or request.purpose in NOT_OWN:
+            return self._counted(request, self.account(asker), payer)
+        if self.own_wait_s():
             return fail(SpendError("the assistant has made enough calls for itself for a while"))
-        request = self._own(request, wait_s)
-        waited = script.rest(wait_s) if wait_s else succeed(None)
-        return waited.addCallback(lambda _: self._paid(request, ""))
+        return self._paid(self._own(request), "")
 
-    def try_out(self) -> None:
-        """Find out how the assistant's own model may call tools, as `SharedSpend.try_out`."""
+    def try_out(self) -> "Deferred[None] | None":
+        """Find out how the assistant's own model may call tools, as `SharedSpend.try_out`.
+
+        Then the model reads its prompt ahead, if it runs on the game's machine.
+        """
         script = self._script
-        if script.config.llm_api != "completion":  # a base model calls none
-            self.shared.try_out(script.mind.model, script.model_name, script.now())
+        if script.config.llm_api == "completion":  # a base model calls none
+            return None
+        then, now = partial(read_ahead, script, ""), script.now()
+        return self.shared.try_out(script.mind.model, script.model_name, now, then)
 
     def _counted(self, request: ModelRequest, account: str, payer: str) -> "Deferred[ModelReply]":
         """A paid call that counts for its payer only if the model itself gave the answer."""
@@ -333,16 +383,16 @@ class SpendHandler:
             return 0.0
         return max(0.0, times[0] + RATE_S - self._script.now())
 
-    def _own(self, request: ModelRequest, wait_s: float) -> ModelRequest:
+    def _own(self, request: ModelRequest) -> ModelRequest:
         """Note a call that the assistant makes for itself: it is tried once, at one model."""
-        self._script.runtime.own_calls.append(self._script.now() + wait_s)
+        self._script.runtime.own_calls.append(self._script.now())
         return replace(request, fallback_models=(), is_own=True)
 
     def ahead(self, request: ModelRequest) -> "Deferred[ModelReply]":
         """Let a model of the game's own read ahead: nobody is billed, and no cap is used up."""
         if self.own_wait_s():
             return fail(SpendError("the assistant has made enough calls for itself for a while"))
-        return self._script.mind.model.complete(self._own(request, 0.0))
+        return self._script.mind.model.complete(self._own(request))
 
     def may_answer(self, asker: str | None, model: str = "") -> bool:
         """Whether somebody (stable id), or nobody, may cause a call now, of a model or its own."""
@@ -352,8 +402,11 @@ class SpendHandler:
     def _payer(self, asker: str | None) -> str:
         return self._script.game.payer(asker) if asker else ""
 
-    def _account(self, asker: str | None) -> str:
-        return self._script.game.account_id(asker) if asker else ""
+    def account(self, asker: str | None) -> str:
+        """The account that pays for what somebody (stable id) asks; empty for nobody."""
+        if not asker:
+            return ""
+        return self.shared.payer(self._script.game.account_id(asker), self._script.now())
 
     @inlineCallbacks
     def _paid(self, request: ModelRequest, account: str) -> Steps[ModelReply]:
@@ -366,65 +419,49 @@ class SpendHandler:
         price = (max(p[0] for p in prices), max(p[1] for p in prices)) if prices else None
         asked = fitted(request, price, self.call_limits)
         if isinstance(asked, Cap):
-            self._alert("", asked, asked.limit, self.row().day.label)
+            self._alert(asked, asked.limit)
             raise SpendError(f"{asked} leaves no room for it")
-        for key, cap in self._all_caps(account, models):
-            if cap.is_reached(self.row(key)):
+        for cap in self._all_caps(account, models):
+            used = self._used(cap)
+            if used >= cap.limit:
                 self.tell_staff(account)
                 raise SpendError(f"{cap} is reached, {cap.until}")
-            holder = key or self._holder
-            going_on = (each for holders, each in shared.calls.values() if holder in holders)
-            if cap.is_reached(self.row(key).plus(sum(going_on, Amount()))):
+            going_on = (c.amount for c in shared.calls.values() if c.counts_for(cap.holder))
+            if used + cap.used(sum(going_on, Amount())) >= cap.limit:
                 raise SpendError(f"calls that go on may use all that {cap} leaves")
-        amount = likely(asked, price).on(all(map(shared.runs_here, models)))
-        call = new_id("s")
-        shared.calls[call] = (frozenset(self._keys(account)), amount)
-        spent = Amount()  # a call that fails is not billed
+        amount = likely(asked, price, is_own=all(map(shared.runs_here, models)))
+        call = RunningCall(script.scope, account, amount)
+        key = new_id("s")
+        shared.calls[key] = call
+        spent, model = Amount(), request.model  # a call that fails is not billed
         try:
             reply: ModelReply = yield script.mind.model.complete(asked)
             if reply.model != OFFLINE_MODEL:
                 unpriced = shared.unpriced
                 (unpriced.add if reply.cost is None else unpriced.discard)(request.model)
-                spent = Amount.of(reply).on(shared.runs_here(reply.model))
+                spent, model = Amount.of(reply, shared.runs_here(reply.model)), reply.model
         except CancelledError:
             spent = amount  # the provider may go on with it
             raise
         finally:
-            self._settle(call, account, spent)
-        shared.note(script.scope, request.purpose, account, reply, script.now())
+            del shared.calls[key]
+            # `account` may be forgotten meanwhile. Where it fails, the reply must not be lost.
+            count = partial(self.add, spent, request.purpose, model, call.account)
+            if spent != Amount():
+                script.survived("counting a call", count, None)
         return reply
 
-    def _put(self, holder: str, row: SpendRow) -> None:
-        if holder or self._script.pk:  # a deleted assistant has nothing to keep
-            self.shared.put(holder or self._holder, row)
-
-    def _settle(self, call: str, account: str, amount: Amount) -> None:
-        """Count what a call has cost; where that fails, the reply must not be lost with it."""
-        del self.shared.calls[call]
-        if amount != Amount():
-            self._script.survived("counting a call", lambda: self._count(amount, account), None)
-
-    def _count(self, amount: Amount, account: str) -> None:
-        """Add an amount to the rows of all its holders."""
-        self.shared.count(self._keys(account), amount, self._script.now())
-        self.tell_staff(account)
-
-    def _keys(self, account: str) -> list[str]:
-        own = self._holder if self._script.pk else ""  # a deleted assistant has nothing to keep
-        return list(filter(None, (own, GAME, account)))
-
     def tell_staff(self, account: str) -> None:
-        """Alert staff of an account's caps that are reached or nearly so, once in a window each."""
-        for key, cap in self._all_caps(account):
-            row = self.row(key)
-            self._alert(key, cap, cap.spent(row), row.window(cap.window).label)
+        """Alert staff of caps of a call that are reached or nearly so, once in a window each."""
+        for cap in self._all_caps(account):
+            self._alert(cap, self._used(cap))
 
-    def _alert(self, holder: str, cap: Cap, spent: float, window: str) -> None:
+    def _alert(self, cap: Cap, spent: float) -> None:
         is_reached, alerted = spent >= cap.limit, self.shared.alerted
-        news = window, "reached" if is_reached else "near"
-        if spent < NEAR * cap.limit or alerted.get((holder or self._holder, cap)) == news:
+        news = span(cap.window, self._script.now())[0], "reached" if is_reached else "near"
+        if spent < NEAR * cap.limit or alerted.get(cap) == news:
             return
-        alerted[holder or self._holder, cap] = news
+        alerted[cap] = news
         self._script.audit("spend limit", cap=str(cap), spent=spent, limit=cap.limit)
         if is_reached:
             self._script.alert(f"{cap} is reached: no replies {cap.until}")
@@ -445,5 +482,6 @@ class SpendHandler:
             return False
         tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES
         price = self._script.mind.model.facts(model).price
-        self.add(tokens, tokens * price[0] if price else None)
+        cost = tokens * price[0] if price else 0.0
+        self.add(Amount(1, tokens, cost=cost, unpriced=int(price is None)), "embedding", model)
         return True

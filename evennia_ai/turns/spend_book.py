@@ -1,26 +1,29 @@
-"""What model calls have cost in a day and in a month (UTC), and which caps that reaches.
+"""Amounts that model calls cost, and the caps on what they cost in a day and in a month (UTC).
 
-A `SpendRow` holds the spend of one holder: an assistant, an account, or the whole game. All values
-are plain and frozen; `assistant.spend` reads, changes and stores them.
+All values are plain and frozen. A `SpendTable` adds the amounts up, `assistant.spend` asks it.
 """
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
+from datetime import date, timedelta
 from math import copysign, inf, isfinite
+from typing import Protocol
 
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import as_amount, as_count, as_time
-from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
-# A window that lies further ahead than this was made while the clock was wrong.
+# What was spent further ahead than this was noted while the clock was wrong.
 SET_BACK_S = 2 * 86_400.0
 # Share of a cap at which staff are warned.
 NEAR = 0.8
-# Length of a window's label in an ISO 8601 time.
-_LABELS = {"day": 10, "month": 7}
-UNITS = ("tokens", "cost")
-LIMITS = tuple(f"{unit}_{window}" for window in _LABELS for unit in UNITS)
+# What spend can be added up by, and for how many days it is kept.
+SPEND_BY, KEPT_DAYS = ("day", "assistant", "purpose", "model", "account"), 400
+# What begins an account that stands for a guest of one day, and for somebody who is forgotten until
+# the month is over.
+GUEST, FORGOTTEN = "guest ", "forgotten "
+WINDOWS, UNITS = ("day", "month"), ("tokens", "cost")
+LIMITS = tuple(f"{unit}_{window}" for window in WINDOWS for unit in UNITS)
 # The limits of an assistant's own: the option `spend_caps`.
 OWN_LIMITS = (*LIMITS, "tokens_call")
 # The setting's parts and the limits that each may name.
@@ -44,29 +47,35 @@ LEAST_REPLY_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Amount(Stored):
+class Amount:
     """A sum of calls."""
 
     calls: int = 0  # how many
-    tokens: int = 0  # of prompts and replies; tokens of texts that were embedded
+    prompt: int = 0  # tokens of prompts, and of texts that were embedded
+    reply: int = 0  # tokens of replies
+    cached: int = 0  # tokens of prompts that came out of a provider's cache
+    own: int = 0  # tokens of models on the game's own machine
     cost: float = 0.0  # US dollars; calls whose price is unknown count 0
-    cached: int = 0  # prompt tokens that came out of a provider's cache, which are among the tokens
-    cached_cost: float = 0.0  # what these cost, which is part of the cost
-    own: int = 0  # tokens of models on the game's own machine, which are among the tokens
-    unpriced: int = 0  # calls whose price is unknown, which are among the calls
+    unpriced: int = 0  # calls whose price is unknown
 
     @classmethod
-    def of(cls, reply: ModelReply) -> "Amount":
-        """One call, as its reply says; what is no amount there counts 0."""
-        tokens, cached = reply.prompt_tokens + reply.completion_tokens, reply.cached_tokens
-        costs = reply.cost, reply.cached_cost
-        cost, cached_cost = (max(0.0, float(as_amount(each))) for each in costs)
-        counts = max(0, as_count(tokens)), cost, max(0, as_count(cached)), cached_cost
-        return cls(1, *counts, unpriced=int(reply.cost is None))
+    def of(cls, reply: ModelReply, is_own: bool = False) -> "Amount":
+        """One call, as its reply says, of a model on the game's own machine if it `is_own`.
 
-    def on(self, is_own: bool) -> "Amount":
-        """The amount of a model on the game's own machine, if it `is_own`."""
-        return replace(self, own=self.tokens) if is_own else self
+        What is no amount there counts 0.
+        """
+        prompt, answer, cached = (
+            max(0, as_count(tokens))
+            for tokens in (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens)
+        )
+        own = prompt + answer if is_own else 0
+        cost = max(0.0, float(as_amount(reply.cost)))
+        return cls(1, prompt, answer, cached, own, cost, int(reply.cost is None))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and replies."""
+        return self.prompt + self.reply
 
     def __add__(self, other: "Amount") -> "Amount":
         # Rounded, or adding leaves dust; a token of a cheap model costs a few millionths of a cent.
@@ -74,77 +83,69 @@ class Amount(Stored):
         return Amount(*(round(mine + theirs, 12) for mine, theirs in pairs))
 
 
-@dataclass(frozen=True, slots=True)
-class Window(Stored):
-    """What was spent in one day or month.
+class SpendTable(Protocol):
+    """Amounts by day (UTC), assistant, purpose, model and account (`SPEND_BY`)."""
 
-    `label` is the day or month, as ``2026-05-17`` or ``2026-05``.
+    def note(self, amount: Amount, **of: str) -> None:
+        """Add an amount to the row of a day, assistant, purpose, model and account."""
+
+    def sums(self, by: str, since: str, until: str = ..., **of: str) -> dict[str, Amount]:
+        """What was spent from one day to another by what `of` names, added up by a column."""
+
+    def rename(self, account: str, heir: str) -> None:
+        """Let another account, or nobody, have spent what an account did."""
+
+    def tidy(self, day: str) -> None:
+        """Drop what is too old, and who stands for somebody in a day or month that is over."""
+
+    def limits(self, assistant: str) -> dict[str, float]:
+        """An assistant's caps, by `OWN_LIMITS`, which the option `spend_caps` may only lower."""
+
+    def set_limits(self, assistant: str, limits: Mapping[str, float]) -> None:
+        """Store them; none at all if they are empty."""
+
+
+def oldest_day(day: str) -> str:
+    """The oldest day that is kept on a day."""
+    return str(date.fromisoformat(day) - timedelta(KEPT_DAYS))
+
+
+def span(window: str, now: float) -> tuple[str, str]:
+    """The first and the last day that count to the present ``day`` or ``month``.
+
+    A clock that is set back a little frees nothing.
     """
-
-    label: str = ""
-    spent: Amount = Amount()
-
-    def at(self, now: float, length: int) -> "Window":
-        """The window of a time: this one, or a new one once it has passed.
-
-        A clock that is set back frees nothing. A window far ahead becomes the present one.
-        """
-        label, ahead = (utc_iso(as_time(at))[:length] for at in (now, now + SET_BACK_S))
-        if self.label < label:
-            return Window(label)
-        return self if self.label <= ahead else replace(self, label=label)
+    today, ahead = (utc_iso(as_time(at))[:10] for at in (now, now + SET_BACK_S))
+    return (today if window == "day" else f"{today[:7]}-01"), ahead
 
 
-@dataclass(frozen=True, slots=True)
-class SpendRow(Stored):
-    """What one holder has spent in the present day and month."""
-
-    day: Window = Window()
-    month: Window = Window()
-    # An assistant's caps, by `OWN_LIMITS`: the option `spend_caps` may only lower them.
-    limits: Mapping[str, float] = field(default_factory=dict)
-
-    def at(self, now: float) -> "SpendRow":
-        """The row at a time; windows that have passed are empty."""
-        day, month = (self.window(name).at(now, length) for name, length in _LABELS.items())
-        return replace(self, day=day, month=month)
-
-    def window(self, name: str) -> Window:
-        """The window ``day`` or ``month``."""
-        return self.day if name == "day" else self.month
-
-    def plus(self, amount: Amount) -> "SpendRow":
-        """The row with an amount more spent."""
-        day, month = (replace(each, spent=each.spent + amount) for each in (self.day, self.month))
-        return replace(self, day=day, month=month)
+# Who pays: an ``assistant`` or an ``account``, and which; or the whole game.
+Holder = tuple[str, str] | tuple[()]
+GAME: Holder = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Cap:
     """A limit of what may be spent."""
 
-    holder: str  # whose spend it limits, in words: ``the game``, ``Aria``
+    name: str  # whose spend it limits, in words: ``the game``, ``Aria``
     window: str  # ``day``, ``month`` or ``call``
     unit: str  # ``tokens`` or ``cost``
     limit: float
     spares_own: bool = False  # whether models on the game's own machine do not count
+    holder: Holder = GAME  # whose spend it limits
 
-    def spent(self, row: SpendRow) -> float:
-        """How much of it is used up."""
-        spent = row.window(self.window).spent
+    def used(self, spent: Amount) -> float:
+        """How much of it an amount uses up."""
         spared = spent.own if self.spares_own and self.unit == "tokens" else 0
         return float(getattr(spent, self.unit) - spared)
-
-    def is_reached(self, row: SpendRow, share: float = 1.0) -> bool:
-        """Whether it, or a share of it, is used up."""
-        return self.spent(row) >= share * self.limit
 
     def shown(self, number: float) -> str:
         """A number in the cap's unit, in words."""
         return f"{number:,.0f} tokens" if self.unit == "tokens" else f"${number:,.4g}"
 
     def __str__(self) -> str:
-        return f"{self.holder}'s spend limit of {self.shown(self.limit)} a {self.window}"
+        return f"{self.name}'s spend limit of {self.shown(self.limit)} a {self.window}"
 
     @property
     def until(self) -> str:
@@ -154,12 +155,15 @@ class Cap:
 
 
 def caps_of(
-    holder: str, limits: Mapping[str, float | None], spares_own: bool = False
+    name: str,
+    limits: Mapping[str, float | None],
+    spares_own: bool = False,
+    holder: Holder = GAME,
 ) -> tuple[Cap, ...]:
     """The caps of a holder from limits as ``{"tokens_day": 1000}``; None is no limit."""
     return tuple(
-        Cap(holder, window, unit, limit, spares_own)
-        for window in _LABELS
+        Cap(name, window, unit, limit, spares_own, holder)
+        for window in WINDOWS
         for unit in UNITS
         if (limit := limits.get(f"{unit}_{window}")) is not None
     )
@@ -169,11 +173,12 @@ def caps_of(
 Price = tuple[float, float]
 
 
-def likely(request: ModelRequest, price: Price | None) -> Amount:
-    """What a call will cost at most if its prompt was counted well."""
+def likely(request: ModelRequest, price: Price | None, is_own: bool = False) -> Amount:
+    """What a call will cost at most if its prompt was counted well; `is_own` as of `Amount.of`."""
     prompt, reply = request.prompt_tokens, request.max_tokens
     per_prompt, per_reply = price or (0.0, 0.0)
-    return Amount(1, prompt + reply, prompt * per_prompt + reply * per_reply)
+    own = prompt + reply if is_own else 0
+    return Amount(1, prompt, reply, own=own, cost=prompt * per_prompt + reply * per_reply)
 
 
 def fitted(

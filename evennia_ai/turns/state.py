@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from operator import is_not
 from typing import Any, Generic, TypeVar
 
@@ -29,9 +30,17 @@ from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
 
 T = TypeVar("T")
+# Where the queue of heard lines is kept: its first page, and the category of the others.
+QUEUE, MORE_QUEUE = "event_queue", "ai_queue"
+# Events of a page: so many are written at most when one more is heard.
+QUEUE_PAGE = 16
 _UNSET = object()
 # Attributes that are loaded together with the options, in one query.
 RUNTIME_KEYS = (*(key for _, key in SCRIPT), "conversation_history", "conversation_tail")
+
+
+def _queue_place(number: int) -> tuple[str, str | None]:
+    return (f"{number:06d}", MORE_QUEUE) if number else (QUEUE, None)
 
 
 class Kept(Generic[T]):
@@ -65,10 +74,16 @@ class StateHandler:
     followers = Kept[list[int]]("followers", [])  # keys of accounts that are told of compactions
     last_sleep = Kept[dict[str, Any]]("last_sleep", {})  # when the last cycle was and its report
     extracted = Kept[list[str]]("last_extraction", [])  # ids, since the last compaction
-    # Summaries that are still to be made again, and whether facts were extracted from their lines.
-    owed = Kept[dict[str, bool]]("summaries_owed", {})
+    # Ids of messages of which an extraction has noted all there is, since the last compaction.
+    looked_through = Kept[list[str]]("looked_through", [])
+    # Ids of summaries that were emptied, as something was forgotten, to be made again.
+    stale = Kept[list[str]]("summaries_stale", [])
+    # When such were made again in the last day, seconds since the epoch.
+    remade = Kept[list[float]]("summaries_remade", [])
     # Ids that rollbacks withdrew and that must still leave index and semantic memory.
     outbox = Kept[list[str]]("compaction_outbox", [])
+    # How far the nights have come, by step: a page of the journal, or seconds since the epoch.
+    nights = Kept[dict[str, Any]]("nights_done", {})
     routine = Kept("routine_done", "")  # the entry of its routine that it did last
     routine_alert = Kept("routine_alert", "")  # the one that staff were told it cannot follow
     waiting = Kept(WAITING, WaitingCalls())  # calls of tools that wait for approval
@@ -78,6 +93,7 @@ class StateHandler:
     def __init__(self, assistant: Assistant):
         self._assistant, self.store = assistant, assistant.store
         self._reported: set[tuple[str, str]] = set()
+        self._queue: dict[int, list[Message]] | None = None  # the saved queue, by pages
         self._stamps: tuple[object, ...] | None = None
         self._shared: tuple[Layer, ...] = ()
         self._config = AssistantConfig()
@@ -146,13 +162,38 @@ class StateHandler:
 
         One put in by hand is no event: it could be an order in the name of somebody else.
         """
-        queue = queued_events(self.store.get_own("event_queue"))
-        return each_readable(queue, Message.from_dict, [])
+        return [event for page in self._load_queue().values() for event in page]
+
+    def _load_queue(self) -> dict[int, list[Message]]:
+        """The stored pages of the queue by number, the first under `QUEUE`."""
+        numbers = (int(key) for key in self.store.keys(MORE_QUEUE) if key.isdigit())
+        pages = {}
+        for number in (0, *sorted(numbers)):
+            items = queued_events(self.store.get_own(*_queue_place(number)))
+            pages[number] = each_readable(items, Message.from_dict, [])
+        return pages
 
     def save_queue(self, events: Sequence[Message]) -> None:
-        """Save the events not yet in the history; nothing is written if there never were any."""
-        if events or self.store.stamp("event_queue"):
-            self.store.set("event_queue", [event.to_dict() for event in events])
+        """Save the events not yet in the history: the pages on which something changed."""
+        before = self._queue if self._queue is not None else self._load_queue()
+        waiting, pages = {event.id: event for event in events}, dict[int, list[Message]]()
+        for number, page in before.items():
+            pages[number] = [waiting.pop(e.id) for e in page if e.id in waiting]
+        last = max((number for number, page in pages.items() if page), default=0)
+        for event in waiting.values():
+            if len(pages.setdefault(last, [])) >= QUEUE_PAGE:
+                last += 1
+            pages.setdefault(last, []).append(event)
+        self._queue = None  # what is stored, if a transaction around this is rolled back
+        with self.store.transaction():
+            for number, page in pages.items():
+                key, category = _queue_place(number)
+                if category and not page:
+                    self.store.delete(key, category)
+                elif page != before.get(number, []):
+                    self.store.set(key, as_plain(page), category)
+        left = {number: page for number, page in pages.items() if page or not number}
+        self.store.on_commit(partial(setattr, self, "_queue", left))
 
     def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:
         """Store options, as `check_option` returns them; those `unset` take their default."""

@@ -25,22 +25,21 @@ from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.rag_memory.ranking import chosen
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
-from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.behind import better_follows
+from evennia_ai.sleep import run_sleep_tick, without_words
+from evennia_ai.sleep.compaction.behind import compact_behind
 from evennia_ai.sleep.compaction.compact import due
 from evennia_ai.sleep.compaction.due import (
     COUNT,
     EMERGENCY,
-    PAUSE_S,
     REQUEST,
     SLEEP,
+    STALE,
     check_room,
     firing,
 )
-from evennia_ai.sleep.compaction.extraction import SIGNAL
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
-from evennia_ai.turns.heard import Group, Unanswered, by_speaker, resolved, wants_answer
+from evennia_ai.turns.heard import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_S, QUIET, lately, note_arrivals, why_not
 from evennia_ai.turns.messenger import deliver
 from evennia_ai.turns.options import within_hours
@@ -72,7 +71,6 @@ class Tick:
         """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
         if not self.script.ready:
             return "warming up" if self.script.enabled else "disabled"
-        self.runtime.see_clock(self.script.now())
         expire(self.script)
         if not self.script.enabled:
             self.runtime.stop_behind()
@@ -83,8 +81,9 @@ class Tick:
         if walked := (yield self._life()):
             return str(walked)
         if self.script.state.mode == "sleep":
-            self.runtime.stop_behind()
             if not self.runtime.is_called():
+                if self.runtime.behind is not None and self.runtime.behind[1] != STALE:
+                    self.runtime.stop_behind()
                 slept: str = yield self._sleeping()
                 return slept
             self.script.wake()
@@ -119,23 +118,19 @@ class Tick:
     def check_emergency(self) -> Steps[bool]:
         """Compact before any other work if the context is nearly full; fires with whether it was.
 
-        With `compact_background`, and soon after another one, no model is asked but the offline
-        one: the better summary follows.
+        With `compact_background` it begins now and nobody waits for it: until it has ended, prompts
+        leave out the oldest lines.
         """
-        job = due(self.script, EMERGENCY)
-        if job is None:
-            return False
-        behind, share = self.runtime.behind, self.script.usage()
-        if behind is not None and behind[1] == EMERGENCY and share < 1.0:
-            return False  # room is being made
+        behind, job = self.runtime.behind, due(self.script, EMERGENCY)
+        if job is None or (behind is not None and behind[1] != STALE):
+            return False  # there is room, or it is being made
+        share = self.script.usage()
         self.script.log(
             f"context nearly full ({share:.1%} of its room): compacting now", warning=True
         )
-        began = self.runtime.compacted_at
-        self.runtime.stop_behind()
-        self.runtime.compacted_at = began
-        is_again = 0 <= self.script.now() - began < PAUSE_S or self.runtime.compaction_waits[0] > 0
-        job.extracts = is_again or better_follows(self.script)
+        if self.script.config.compact_background:
+            compact_behind(self.script, job)
+            return True
         outcome = yield job.extract_and_run()
         if not isinstance(outcome, Done):
             why = outcome.reason if isinstance(outcome, Skipped) else outcome.detail
@@ -151,7 +146,6 @@ class Tick:
         if self.script.config.compact_background:
             return
         job = due(self.script, COUNT, REQUEST)
-        self.runtime.compaction_requested = False
         if job is not None:
             yield job.extract_and_run()
 
@@ -160,10 +154,10 @@ class Tick:
         runtime, script = self.runtime, self.script
         now = script.now()
         late = [late.group for late in runtime.unanswered.values() if late.due <= now]
-        if not late and not runtime.heard():
+        if not late and not runtime.passed():
             unasked: str = yield self._speak_unasked()
             return unasked
-        if now - runtime.last_turn_at < script.reply_cooldown_s:
+        if 0 <= now - runtime.last_turn_at < script.reply_cooldown_s:  # else it was set back
             return "cooldown"
         self._begin_answering(late)
         yield self.script.breathe()
@@ -237,7 +231,7 @@ class Tick:
         runtime.counts["declined"] += 1
         runtime.unanswered.pop(group.key, None)
         if emote == "spend":
-            self.script.spend.tell_staff(self.script.game.account_id(group.key[1]))
+            self.script.spend.tell_staff(self.script.spend.account(group.key[1]))
         if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
             runtime.declined[group.key] = now
             self.script.show_to(group, self.script.emote(emote))
@@ -249,11 +243,11 @@ class Tick:
         again, in the order in which they were first asked.
         """
         runtime = self.runtime
-        queue, stored = runtime.queue, runtime.stored
+        queue = runtime.queue
         try:
             with self.script.store.transaction():
                 new = self.store_events() if runtime.passed() else ()  # first: it may fail
-                wanted = [e for e in (*runtime.take_stored(), *new) if wants_answer(e)]
+                wanted = list(filter(wants_answer, new))
                 # What somebody asked before and got no answer to is answered with what they ask.
                 keys = {group.key for group in (*late, *by_speaker(wanted))}
                 before = [each.group for key, each in runtime.unanswered.items() if key in keys]
@@ -262,7 +256,7 @@ class Tick:
                 runtime.answering = by_speaker({event.id: event for event in events}.values())
                 self.script.save_queue()
         except Exception:  # what was heard must not be lost with a write that failed
-            runtime.queue, runtime.stored = queue, stored
+            runtime.queue = queue
             runtime.answering, runtime.queue_saved = (), False
             raise
 
@@ -277,28 +271,8 @@ class Tick:
         self.runtime.take()  # only now: a write that fails must not lose what was heard
         return tuple(stored)
 
-    def store_meanwhile(self) -> None:
-        """Store what is heard while something holds the turn lock, before the queue overflows.
-
-        Not in a turn: its reply would follow lines that it does not answer. Not between a tool call
-        and its result. Not during an export or a rollback, which need a history that stands still;
-        a compaction splices by ids, so new messages do not disturb it. The next tick, or the next
-        start (`Runtime.pending`), answers what is stored here.
-        """
-        runtime, state = self.runtime, self.script.state
-        if len(runtime.passed()) < STORED_UNANSWERED or runtime.answering:
-            return
-        is_compacting = self.runtime.compacting or SIGNAL in state.signals
-        if (runtime.lock.is_exclusive and not is_compacting) or not self.script.history.is_answered:
-            return
-        try:
-            runtime.stored = (*runtime.stored, *self.store_events())
-        except Exception as error:  # noqa: BLE001 - it stays queued, and what holds the lock goes on
-            self.script.log_error("storing what is heard", error)
-
     def _store_many(self) -> None:
         """Store what is heard without being answered, before the queue overflows."""
-        self.runtime.take_stored()
         if len(self.runtime.passed()) >= STORED_UNANSWERED:
             self.store_events()
             self.script.save_queue()
@@ -340,7 +314,9 @@ class Tick:
             passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
             deadline=deadline,
-            language=answer_language(script.config.language, spoken, runtime.language),
+            language=answer_language(
+                script.config.language, spoken, runtime.languages.get(asker or "", runtime.language)
+            ),
         )
         shown_to = request.audience, request.channel, request.asker
         try:
@@ -354,10 +330,6 @@ class Tick:
             if report.spoken and last.channel in ("say", "pose"):
                 script.note_reply(last.speaker_id)
             runtime.unanswered.pop(group.key, None)
-            runtime.overtaken.discard(group.key)
-            if report.is_overtaken and runtime.asks_anew(group.key):
-                runtime.overtaken.add(group.key)  # the next turn answers both
-                runtime.unanswered[group.key] = Unanswered(group, 0, script.now())
             return report
         finally:
             script.game.show_typing(False, *shown_to)
@@ -404,9 +376,9 @@ class Tick:
         state.set_mode("sleep", "dreaming")
         report = yield run_sleep_tick(self.script, self.script.obj, first=first)
         if first:
-            state.last_sleep = {"at": self.script.now(), "steps": report}
+            state.last_sleep = {"at": self.script.now(), "steps": without_words(report)}
         else:  # what it did joins the report of the dream
-            did = {name: step for name, step in report.items() if not step.get("skipped")}
+            did = without_words({n: step for n, step in report.items() if not step.get("skipped")})
             dream = state.last_sleep
             state.last_sleep = {**dream, "steps": {**dream.get("steps", {}), **did}}
         if state.mode == "sleep":  # nobody woke it meanwhile
@@ -418,7 +390,7 @@ class Tick:
     def _bedtime(self) -> bool:
         """Whether an assistant awake should fall asleep: long quiet, or quiet in its hours."""
         runtime, config = self.runtime, self.script.config
-        if runtime.heard():
+        if runtime.passed():
             return False
         quiet = self.script.now() - max(runtime.last_heard_at, runtime.last_turn_at)
         idle = config.sleep_after_idle_s

@@ -42,8 +42,12 @@ def metrics(request: HttpRequest) -> HttpResponse:
 
 
 def _figures(script: "AssistantScript") -> dict[str, Any]:
+    spent = script.spend.today()
     return {
-        **script.spend.today(),
+        "calls": spent.calls,
+        "tokens": spent.tokens,
+        "cached": spent.cached,
+        "cost": spent.cost,
         **overview(script),
         "awake": script.state.mode == "awake",
         "queue": len(script.runtime.queue),

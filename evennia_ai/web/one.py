@@ -1,14 +1,13 @@
 """Pages about one assistant: its state, talk, prompts, summaries, memory, options."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
 from django.http import Http404
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import Refusal
@@ -16,8 +15,10 @@ from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.history.pairs import ASKER
-from evennia_ai.history.records import ABSORBED, COMMITTED, SummaryRecord
+from evennia_ai.history.records import COMMITTED, SummaryRecord, absorbed_by, state_of
 from evennia_ai.kinds import Kind, shown
+from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
@@ -29,18 +30,17 @@ from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import moment, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.heard import ANSWER
-from evennia_ai.turns.metrics import PROMPT_DAYS, stacked
 from evennia_ai.turns.options import OPTIONS, PRESETS
 from evennia_ai.web.site import Visit, number, plain
 
 PAGE_LINES, SCENE_LINES, FOUND, JOURNAL_LINES = 50, 60, 30, 50
 # Lines before and after a message that its page shows.
 AROUND = 5
-BUDGET_HOURS = 24
+BUDGET_HOURS, MOST_HOURS = 24, 24 * 30
 # Rows and reports of a page, and levels of its tree of summaries.
 MOST_ROWS, MOST_REPORTS, MOST_DEEP = 400, 100, 12
 # A line of an explanation on a source that has a page of its own.
-_SOURCE = re.compile(r"  \(([ms]\w+)\)(?!.*(?:no longer stored|not for you to see)$)")
+_SOURCE = re.compile(r"  \(([ms]\w+)\)(?!.*no longer stored$)")
 
 
 def state(visit: Visit) -> dict[str, Any]:
@@ -181,14 +181,14 @@ def summaries(visit: Visit) -> dict[str, Any]:
     """The tree of summaries, and the reports of compactions."""
     script = visit.assistant
     records = {record.id: record for record in visit.seen.summaries()}
+    above = absorbed_by(records.values())
     children: dict[str, list[SummaryRecord]] = {}
     for record in records.values():
-        above = record.absorbed_by if record.status == ABSORBED else None
-        children.setdefault(above if above in records else "", []).append(record)
+        children.setdefault(above.get(record.id, ""), []).append(record)
 
     def node(record: SummaryRecord, depth: int = 0) -> dict[str, Any]:
         inner = children.get(record.id, ()) if depth < MOST_DEEP else ()
-        return {**_summary(record), "below": [node(each, depth + 1) for each in inner]}
+        return {**_summary(record, above), "below": [node(each, depth + 1) for each in inner]}
 
     newest = sorted(children.get("", ()), key=lambda record: record.created_at, reverse=True)
     note_look(visit, "summaries", (record.audience for record in newest))
@@ -199,9 +199,9 @@ def summaries(visit: Visit) -> dict[str, Any]:
     return {"roots": [node(each) for each in newest], "reports": reports}
 
 
-def _summary(record: SummaryRecord) -> dict[str, Any]:
+def _summary(record: SummaryRecord, above: Mapping[str, str]) -> dict[str, Any]:
     kept = "" if record.coverage is None else f"{record.coverage:.0%}"
-    return plain(record, coverage=kept)
+    return plain(record, coverage=kept, status=state_of(record, above))
 
 
 def below(visit: Visit) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def below(visit: Visit) -> dict[str, Any]:
     shown_now = seen.below(wanted, first, first + MOST_ROWS)
     note_look(visit, "summary", [record.audience])
     return {
-        "summary": _summary(record),
+        "summary": _summary(record, absorbed_by(seen.summaries())),
         "lines": [message_row(script, message) for message in shown_now],
         "count": count,
         "next": first + MOST_ROWS if first + MOST_ROWS < count else 0,
@@ -266,19 +266,36 @@ def change_memory(visit: Visit) -> "Deferred[str]":
 @inlineCallbacks
 def budget(visit: Visit) -> Steps[dict[str, Any]]:
     """What prompts held over time, the newest requests, and what takes the most."""
-    script, figures = visit.assistant, services.figures()
-    hours = number(visit.asked.get("hours"), BUDGET_HOURS, 24 * PROMPT_DAYS)
+    script, seen = visit.assistant, visit.seen
+    hours = number(visit.asked.get("hours"), BUDGET_HOURS, MOST_HOURS)
     since = script.now() - 3600 * hours
-    prompts = yield figures.prompts(script.scope, since)
+    budgets: dict[float, TokenBudget] = {}
+    for messages in seen.stretches():
+        traces = filter(None, map(ReplyTrace.of, messages))
+        budgets |= {each.budget.at: each.budget for each in traces if each.budget.at >= since}
+        if messages and messages[0].created_at < utc_iso(since):
+            break
+        yield pause()
+    prompts = [budgets[at] for at in sorted(budgets)]
     made = [r for r in script.history.compactions() if r.status == COMMITTED]
     marks = [r for r in made if r.at >= utc_iso(since)]
     return {
         "hours": hours,
         "limit": f"{prompts[-1].limit:,}" if prompts else "",
-        "chart": stacked([p for p in prompts if p.purpose == "awake"]),
+        "chart": stacked([p for p in prompts if p.purpose == CONTEXT_AWAKE]),
         "marks": [{"at": m.at, "on": moment(m.at), "trigger": m.trigger} for m in marks],
-        "requests": [request_text(event) for event in reversed(visit.seen.requests())],
+        "requests": [request_text(event) for event in reversed(seen.requests())],
         "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
+    }
+
+
+def stacked(prompts: Sequence[TokenBudget]) -> dict[str, list[float]]:
+    """Prompts as columns of a chart: times, tokens of each region, limits."""
+    columns = {region: [float(each.regions[region]) for each in prompts] for region in REGIONS}
+    return {
+        "at": [each.at for each in prompts],
+        **columns,
+        "limit": [each.limit for each in prompts],
     }
 
 

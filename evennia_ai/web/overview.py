@@ -1,6 +1,7 @@
 """Pages about all assistants: the list, spend, the log, the doctor."""
 
 import time
+from dataclasses import asdict
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
@@ -20,7 +21,7 @@ from evennia_ai.staff.status import (
     spent_line,
     usage_facts,
 )
-from evennia_ai.turns.metrics import KEPT_DAYS, SPEND_BY, SpendFigure
+from evennia_ai.turns.spend_book import KEPT_DAYS, SPEND_BY, Amount
 from evennia_ai.web.site import Visit, number
 
 # Assistants that are looked at before everything else on the reactor has its turn.
@@ -60,20 +61,22 @@ def _row(script: AssistantScript) -> dict[str, Any]:
 @inlineCallbacks
 def spend(visit: Visit) -> Steps[dict[str, Any]]:
     """Tokens and money by day, and by player, purpose, model and assistant."""
-    scripts, figures = all_assistants(), services.figures()
-    now = scripts[0].now() if scripts else 0.0
+    scripts, table, now = all_assistants(), shared_spend().table, time.time()
     days = max(1, number(visit.asked.get("days"), SPEND_DAYS, KEPT_DAYS))
     since = utc_iso(now - (days - 1) * DAY_S)[:10]
     names = {script.scope: script.obj.key for script in scripts}
     tables: dict[str, list[dict[str, Any]]] = {}
     for by in SPEND_BY:
-        rows: list[SpendFigure] = yield figures.spend(by, since)
-        tables[by] = [_spent(row, by, names, scripts) for row in rows]
+        sums = list(table.sums(by, since).items())
+        if by != "day":
+            sums.sort(key=lambda row: (row[1].cost, row[1].prompt), reverse=True)
+        tables[by] = [_spent(of, spent, by, names, scripts) for of, spent in sums]
+        yield pause()
     chart = {
-        "at": [row["of"] for row in tables["day"]],
-        "prompt tokens": [row["prompt_tokens"] - row["cached_tokens"] for row in tables["day"]],
-        "cached tokens": [row["cached_tokens"] for row in tables["day"]],
-        "reply tokens": [row["reply_tokens"] for row in tables["day"]],
+        "at": [row["name"] for row in tables["day"]],
+        "prompt tokens": [row["prompt"] - row["cached"] for row in tables["day"]],
+        "cached tokens": [row["cached"] for row in tables["day"]],
+        "reply tokens": [row["reply"] for row in tables["day"]],
         "US dollars": [row["cost"] for row in tables["day"]],
     }
     caps: list[dict[str, Any]] = []
@@ -92,18 +95,18 @@ def spend(visit: Visit) -> Steps[dict[str, Any]]:
 
 
 def _spent(
-    row: SpendFigure, by: str, names: dict[str, str], scripts: list[AssistantScript]
+    of: str, spent: Amount, by: str, names: dict[str, str], scripts: list[AssistantScript]
 ) -> dict[str, Any]:
-    name = row.of
+    name = of
     if by == "assistant":
-        name = names.get(row.of, "deleted")
+        name = names.get(of, "deleted") if of else "the game"
     elif by == "purpose":
-        name = PURPOSES.get(row.of, row.of)
+        name = PURPOSES.get(of, of)
     elif by == "account":
-        known = scripts[0].game.account_name(row.of) if row.of and scripts else row.of
-        name = ("deleted" if known == row.of else known) if row.of else "nobody"
-    cost = price_of(row.calls, row.cost, row.unpriced)
-    return {**vars(row), "name": name or row.of, "price": cost}
+        known = scripts[0].game.account_name(of) if of and scripts else of
+        name = ("deleted" if known == of else known) if of else "nobody"
+    price = price_of(spent.calls, spent.cost, spent.unpriced)
+    return {**asdict(spent), "name": name, "price": price}
 
 
 @inlineCallbacks

@@ -62,7 +62,7 @@ class TestNew(InFolder):
         server = Path(evennia.__file__).parent / "game_template" / "server"
         data = Path(tempfile.mkdtemp(prefix="ai_", dir=server))
         self.addCleanup(shutil.rmtree, data)
-        (data / "figures.sqlite3").touch()
+        (data / "recall.sqlite3").touch()
         game = create_game(self.base / "fresh")
         self.assertEqual(list((game / "server").glob("ai_*")), [])
 

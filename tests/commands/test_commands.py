@@ -232,8 +232,12 @@ class TestDelete(CommandLineTest):
         self.assertIsNone(self.script.pk)
         (path,) = (Path(self.folder.name) / "server" / "ai_exports").iterdir()
         data = json.loads(path.read_text(encoding="utf-8"))
-        self.assertEqual(len(data["history"]), 3)
-        self.assertEqual([e["content"] for e in data["journal"]], ["Bob keeps bees."])
+        stored = {
+            each["key"]: each["value"] for part in data["attributes"].values() for each in part
+        }
+        self.assertEqual(len(stored["conversation_tail"]["messages"]), 3)
+        [entry] = stored["journal"]["entries"]
+        self.assertEqual(entry["content"], "Bob keeps bees.")
         self.assertEqual(data["config"]["max_context_tokens"], 100_000)
 
     def test_in_mid_turn(self):

@@ -204,22 +204,25 @@ class TestHistory(MemoryLineTest):
         odd = kept["odd", None]
         self.assertEqual(odd, {"(1, 2)": [3], "who": str(self.char1), "n": None})
         self.assertEqual((data["aliases"], data["tags"]), (["barkeep"], [["staffed", "inn"]]))
-        self.assertEqual(data["ledger"][0]["text"], "Never sing")
+        stored = [(each["category"], each["value"]) for each in data["attributes"]["script"]]
+        [note] = [value for category, value in stored if category == "ai_ledger"]
+        self.assertEqual(note["text"], "Never sing")
         compactions = [record.to_dict() for record in self.script.history.compactions()]
-        self.assertEqual(data["compactions"], compactions)
+        self.assertEqual([v for category, v in stored if category == "ai_compactions"], compactions)
 
 
 class TestCompact(MemoryLineTest):
     def test_figures(self):
-        """Facts are saved first and counted; figures are told, and how to see what left."""
+        """Facts are saved with it and counted; figures are told, and how to see what left."""
         self.configure(pre_compact_extraction_enabled=True)
         self.fill(40)
-        self.model.answers = [call("add_journal_entry", content="Bob keeps bees."), call("noop")]
+        note = {"lines": [1], "text": "Bob keeps bees.", "about": ""}
+        self.model.answers = [json.dumps({"summary": "They talked.", "notes": [note]})]
         shown = self.assertTold(
             "compact Aria",
             "compacted 20 messages",
             "Saved into the journal: 1 entry.",
-            until="compacted",
+            until="Raw words",
         )
         self.assertRegex(shown, r"[\d,]+ to [\d,]+ tokens, level main")
         self.assertRegex(shown, r"aihistory/expand Aria = s\w+")

@@ -16,15 +16,17 @@ from twisted.internet.defer import fail
 from evennia_ai import conf, services, startstop
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
+from evennia_ai.errors import StoreError
 from evennia_ai.game.people import _telling
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.history.sealed import unseal
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.models import Spend
 from evennia_ai.privacy.export import export_folder
 from evennia_ai.privacy.requests import REPORT, ForgettingJob, enqueue, forget_queued, queued
 from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.turns.spend_book import FORGOTTEN, Amount
 from tests.asked import source_of
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest
@@ -98,15 +100,19 @@ class ForgettingGameTest(WholePagesTest):
         [path] = (Path(self.folder.name) / "server" / "ai_exports").glob("player-*.json")
         return path
 
-    def everything(self):
-        """All Attributes and all files of ours, as one text."""
-        rows = [
+    def attributes(self):
+        """All Attributes of ours, as one text."""
+        return "\n".join(
             repr(unseal(attribute.db_value))
             for owner in (self.script, self.aria, self.borg.assistant, self.borg)
             for attribute in owner.db_attributes.all()
-        ]
+        )
+
+    def everything(self):
+        """All Attributes and all files of ours, as one text."""
         paths = [path for path in Path(self.folder.name).rglob("*") if path.is_file()]
-        return "\n".join([*rows, *(path.read_bytes().decode("latin-1") for path in paths)])
+        files = (path.read_bytes().decode("latin-1") for path in paths)
+        return "\n".join([self.attributes(), *files])
 
     def assert_forgotten(self):
         everything = self.everything()
@@ -144,6 +150,29 @@ class TestPlayers(ForgettingGameTest):
         self.assertTold("aiforget", "Forgotten: ")
         self.assertTold("aiforget me", "within the last hour")
 
+    def test_the_report_of_a_sleep(self):
+        """It repeats no word of what left, nor of what a step failed with."""
+        self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
+        self.model.default = "They talked of boats."
+        for n in range(60):
+            self.say(f"My boat is the {SECRET.title()}, berth {n} of {SECRET.title()} Quay.")
+        self.stored(self.script)
+        self.script.runtime.give_up()
+        self.aria.journal.add("Bob keeps bees.")
+        self.semantic.add = lambda scope, items: fail(StoreError(f"no room for {SECRET}"))
+        self.script.fall_asleep()
+        self.assertEqual(self.tick(), "dreamt")
+        self.assertIn("Quay", self.script.history.last_compaction().report.query)
+        steps = self.script.db.last_sleep["steps"]
+        self.assertEqual(steps["memory_links"], {"success": False, "failure": "StoreError"})
+        self.assertGreater(steps["context_compaction"]["compacted_messages"], 0)
+        self.assertNotRegex(str(self.script.db.last_sleep).lower(), f"{SECRET}|quay")
+        self.be("Builder")
+        self.assertTold("aistatus Aria", "memory_links: failed: StoreError")
+        self.be("Player")
+        self.forget_me()
+        self.assertNotRegex(self.attributes().lower(), f"{SECRET}|quay")
+
     def test_what_waits_in_the_queue(self):
         """Lines that were heard and not stored yet."""
         self.say(f"Aria, {SECRET}!")
@@ -157,14 +186,15 @@ class TestPlayers(ForgettingGameTest):
 
     def test_figures_of_spend(self):
         """What the player's calls cost is kept, for nobody."""
-        reply = ModelReply(content="Well.", model="m", prompt_tokens=70, cost=0.5)
-        figures, account = services.figures(), stable_id(self.account)
+        account = stable_id(self.account)
         for who in (account, account, "a9.other"):
-            figures.note_spend(self.script.scope, "awake", who, reply, time.time())
+            self.script.shared_spend.count(Amount(1, 70, cost=0.5), time.time(), account=who)
         self.forget_me()
-        rows = wait_for(figures.spend("account", "2000-01-01"))
-        sums = {row.of: (row.calls, row.prompt_tokens, row.cost) for row in rows}
-        self.assertEqual(sums, {"a9.other": (1, 70, 0.5), "": (2, 140, 1.0)})
+        sums = Spend.objects.sums("account", "2000-01-01")
+        self.assertEqual(sums.pop("a9.other"), Amount(1, 70, cost=0.5))
+        [[nobody, spent]] = sums.items()
+        self.assertTrue(nobody.startswith(FORGOTTEN))
+        self.assertEqual(spent, Amount(2, 140, cost=1.0))
 
     def test_pages(self):
         """Pages to them, theirs to assistants, and those that repeat them; others stay."""

@@ -81,6 +81,7 @@ class TestStatus(WholePagesTest):
         self.fill(40)
         self.aria.journal.add("Bob keeps bees.")
         self.typed("compact Aria", until="compacted")
+        self.talk("Aria, good evening.", "Good evening.")
         shown = self.typed("aistatus Aria")
         self.assertRegex(
             shown, r"Messages: 2\d live \([\d,]+ tokens\), 2\d archived in 1 segment\n"

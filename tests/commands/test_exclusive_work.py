@@ -64,7 +64,7 @@ class TestStopped(CommandLineTest):
     def test_stop(self):
         """Whatever the work, and whenever it is typed."""
         kinds = self.works()
-        for name, turns in (("export", 0), ("export", 2), ("rebuild", 0), ("forget", 1)):
+        for name, turns in (("export", 0), ("export", 1), ("rebuild", 0), ("forget", 1)):
             work, is_done = kinds[name]
             with self.subTest(name, turns=turns):
                 result = self.stopped_in(work, "ai/stop Aria", turns)

@@ -21,7 +21,7 @@ CONFIG = {
     "sleep_after_idle_s": None,
 }
 COMMIT = (*COMMIT_STEPS, "done")
-MASK = tuple(f"mask {name}" for name in ("history", "record", "last_compaction", "done"))
+MASK = tuple(f"mask {name}" for name in COMMIT)
 EMERGENCY = tuple(f"emergency {name}" for name in COMMIT)
 COMMITS = tuple(f"commit {name}" for name in COMMIT)
 ROLLBACK = tuple(f"rollback {name}" for name in (*ROLLBACK_STEPS, "done"))
@@ -31,7 +31,7 @@ BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
 OTHERS = (WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
 # The functions that call `at_commit_step`, and what they do.
-DOINGS = {"commit": "commit", "commit_masks": "mask", "_commit": "rollback"}
+DOINGS = {"commit": "commit", "_commit": "rollback"}
 
 
 class Log:
@@ -169,10 +169,13 @@ class Killer:
 
 
 def _doing(frame):
-    """What the code in a frame does; a compaction in an emergency has a name of its own."""
+    """What the code in a frame does; an emergency, and mere masks, have names of their own."""
     while frame is not None:
         if doing := DOINGS.get(frame.f_code.co_name):
-            trigger = frame.f_locals["record"].trigger
+            record = frame.f_locals["record"]
+            trigger = record.trigger
+            if doing == "commit" and record.masked:
+                return "mask"
             return "emergency" if (doing, trigger) == ("commit", "emergency") else doing
         frame = frame.f_back
     return ""

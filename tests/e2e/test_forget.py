@@ -62,8 +62,8 @@ class TestForgotten(unittest.TestCase):
             self.assertGreater(len(self.files_with(SECRET)), 3)
             bobs = self.told_by_bob()
             self.kill_before("forget profiles", lambda: confirm(alice))
-            self.kill_before("remake", game.spawn_server)
             self.kill_before("forget database", game.spawn_server)
+            self.kill_before("remake", game.spawn_server)  # in a lull behind it
             game.start_server()
             alice.send("ic")  # after a Server's death Evennia may leave her out of character
             alice.drain(2)

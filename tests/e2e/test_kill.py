@@ -21,7 +21,7 @@ if SHARE < 1:
     OTHERS = [kill_steps.WITHDRAW, kill_steps.BEFORE_MARK, kill_steps.SECOND_WRITE]
 
 
-class TestKilled(unittest.TestCase):
+class Killed(unittest.TestCase):
     """The Server dies before each step; at last Portal and Server die together."""
 
     def killed_at(self, tavern, step):
@@ -65,10 +65,17 @@ class TestKilled(unittest.TestCase):
             player.ask("compact Aria", r"Aria compacted [1-9]", 60)
             player.close()
 
-    def test_in_a_compaction(self):
+
+# Each in a class of its own: the games of a class run one after the other.
+
+
+class TestCompaction(Killed):
+    def test_killed(self):
         """Every line is kept once, and she goes on."""
         self.killed_before(COMPACTION)
 
-    def test_in_a_rollback_or_a_dream(self):
+
+class TestRollbackOrDream(Killed):
+    def test_killed(self):
         """The same in a consolidation, and where the journal turns a page."""
         self.killed_before(OTHERS)

@@ -1,11 +1,17 @@
 """Acting by a game's own commands and hooks: what it refuses, and why, is the tool's result."""
 
+from unittest import mock
+
 from django.test import override_settings
 from evennia import CmdSet, Command, DefaultExit, DefaultObject, create_object
+from evennia.contrib.game_systems.containers.containers import CmdContainerGet
 from evennia.contrib.rpg.rpsystem import ContribRPCharacter
+from twisted.internet import reactor
+from twisted.internet.task import deferLater
 
 from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
 from evennia_ai.errors import NotObeyedError, ToolError
+from evennia_ai.game import running
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.testing import call
 from tests.base import AssistantTest, PlayedCharacter, command
@@ -169,9 +175,9 @@ class TestActing(AssistantTest):
         game, eel = self.script.game, self.thing("eel", f"{HERE}.Slippery")
         self.thing("gate", f"{HERE}.Gate", destination=self.room2, locks="traverse:false()")
         for act, args, reason in (
-            (game.get, ["eel"], "pick up an eel: It slips through your fingers"),
-            (game.drop, ["eel"], "drop an eel: It clings to your arm. You carry an"),
-            (game.give, ["eel", "Char"], "give an eel to Char: It sticks to your hand"),
+            (game.get, ["eel"], "`get eel` failed: It slips through your fingers"),
+            (game.drop, ["eel"], "`drop eel` failed: It clings to your arm. You carry an eel"),
+            (game.give, ["eel", "Char"], "`give eel to Char` failed: It sticks to your hand"),
             (game.move, ["gate"], "could not go `gate`: The gate is rusted shut"),
         ):
             with self.assertRaisesRegex(ToolError, reason):
@@ -183,48 +189,158 @@ class TestActing(AssistantTest):
         game = self.script.game
         self.aria.cmdset.add(commands(Get, Give, Drop))
         lamp, coin = self.thing("lamp"), self.thing("coin")
-        self.assertIn("You pick up a lamp.", game.get("lamp"))
-        with self.assertRaisesRegex(ToolError, "pick up a coin: Your hands are full"):
+        self.assertEqual(game.get("lamp"), "You get lamp. You carry a lamp.")
+        with self.assertRaisesRegex(ToolError, "`get coin` failed: Your hands are full"):
             game.get("coin")
         with self.assertRaisesRegex(ToolError, "You offer lamp to Char"):
             game.give("lamp", stable_id(self.char1))
         self.assertEqual((lamp.location, coin.location), (self.aria, self.room1))
         egg = self.thing("egg")
         egg.location = self.aria
-        with self.assertRaisesRegex(ToolError, "drop an egg: It would break"):
+        with self.assertRaisesRegex(ToolError, "`drop egg` failed: It would break"):
             game.drop("egg")
-        self.assertEqual(game.drop("lamp"), "You drop a lamp. You carry an egg.")
+        self.assertEqual(game.drop("lamp"), "You drop lamp. You carry an egg.")
         self.assertEqual((lamp.location, egg.location), (self.room1, self.aria))
-        coin.location = self.aria  # a command that fails is no refusal
-        self.assertIn("You give a coin to Char", game.give("coin", stable_id(self.char1)))
-        self.assertEqual(coin.location, self.char1)
+        coin.location = self.aria
+        with self.assertRaisesRegex(ToolError, "The command `give` has failed"):
+            game.give("coin", stable_id(self.char1))
+        self.assertEqual(coin.location, self.aria)
+
+    def test_own_forms(self):
+        """What a game's players type otherwise, the setting says."""
+
+        @command
+        def Give(self):
+            name, _, person = self.args.strip().rpartition(" ")
+            self.caller.search(name).location = self.caller.search(person)
+
+        @command
+        def Take(self):
+            self.caller.search(self.args.strip()).location = self.caller
+
+        game, lamp = self.script.game, self.thing("lamp")
+        self.aria.cmdset.add(commands(Give, Take))
+        forms = {"give": "give {thing} {person}", "get": "take {thing}"}
+        with override_settings(EVENNIA_AI_ACT_BY=forms):
+            self.assertEqual(game.get("lamp"), "You take lamp. You carry a lamp.")
+            self.assertEqual(game.give("lamp", "Char"), "You give lamp Char. You carry nothing.")
+        self.assertEqual(lamp.location, self.char1)
+
+    def test_own_commands_that_wait(self):
+        """Each is typed once, and its end is the call's, however it waits."""
+
+        def waiting(act):
+            def steps(self):
+                yield 0.01
+                act(self)
+
+            def deferred(self):
+                return deferLater(reactor, 0.01, act, self)
+
+            return steps, deferred
+
+        def get(self):
+            self.caller.search(self.args.strip()).location = self.caller
+            self.caller.location.msg_contents(f"{self.caller.key} nimmt {self.args.strip()}.")
+
+        def give(self):
+            name, _, person = self.args.strip().partition(" to ")
+            self.caller.location.msg_contents(f"{self.caller.key} gibt {name}.")
+            if name == "egg":
+                raise AssertionError("an egg breaks")
+            self.caller.search(name).location = self.caller.search(person)
+
+        def drop(self):
+            self.caller.location.msg_contents(f"{self.caller.key} wirft {self.args.strip()}.")
+
+        char, shown = stable_id(self.char1), self.lines_of(self.char1)
+        for gets, gives, drops in zip(*map(waiting, (get, give, drop)), strict=True):
+            with self.subTest(gets.__name__):
+                own = {"get": gets, "give": gives, "drop": drops}
+                kinds = [type(key, (Command,), {"key": key, "func": own[key]}) for key in own]
+                self.aria.cmdset.remove("Own")
+                self.aria.cmdset.add(commands(*kinds))
+                game, lamp, egg = self.script.game, self.thing("lamp"), self.thing("egg")
+                given = game.give("lamp", char)
+                self.assertEqual((lamp.location, shown), (self.room1, []))
+                self.assertEqual(wait_for(given), "You give lamp to Char. You carry nothing.")
+                self.assertEqual(lamp.location, self.char1)
+                with self.assertRaisesRegex(ToolError, "`give egg to Char` failed: The command"):
+                    wait_for(game.give("egg", char))
+                self.assertEqual(egg.location, self.aria)
+                with self.assertRaisesRegex(ToolError, "`drop egg` failed"):
+                    wait_for(game.drop("egg"))
+                lines = ["nimmt lamp.", "gibt lamp.", "nimmt egg.", "gibt egg."]
+                lines += ["wirft egg."]
+                self.assertEqual(shown, [f"Aria {line}" for line in lines])
+                shown.clear()
+                for thing in (lamp, egg):
+                    thing.delete()
 
     def test_several_of_one_name(self):
         """The game's own commands are told which of several things is meant."""
         game = self.script.game
         self.aria.cmdset.add(commands(Get, Give, Drop))
         coins = [self.thing("coin"), self.thing("coin")]
-        self.assertIn("You pick up a coin.", game.get("coin"))
+        self.assertEqual(game.get("coin"), "You get coin. You carry a coin.")
         for coin in coins:
             coin.location = self.aria
-        self.assertEqual(game.drop("coin"), "You drop a coin. You carry a coin.")
+        self.assertEqual(game.drop("coin"), "You drop coin. You carry a coin.")
+
+    def test_a_thing_that_moves_meanwhile(self):
+        """What somebody else has taken before a command looks for it stays with them."""
+
+        @command
+        def Get(self):
+            yield 0.01
+            for found in self.caller.search(self.args.strip(), quiet=True) or ():
+                found.location = self.caller
+
+        self.aria.cmdset.add(commands(Get))
+        lamp, game = self.thing("lamp"), self.script.game
+        getting = game.get("lamp")
+        lamp.location = self.char1
+        with self.assertRaisesRegex(ToolError, "`get lamp` failed"):
+            wait_for(getting)
+        self.assertEqual(lamp.location, self.char1)
+        self.assertIsNone(self.aria.ndb.ai_means)
+        lamp.location = self.room1
+        getting = game.get("lamp")
+        self.assertTrue(self.aria.ndb.ai_means)
+        getting.addErrback(lambda _: None).cancel()
+        self.assertIsNone(self.aria.ndb.ai_means)
+
+    def test_a_number_in_a_name(self):
+        """It is no count of other things."""
+        boots, others = self.thing("7 league boots"), [self.thing("league boots") for _ in "ab"]
+        self.script.game.get("7 league boots")
+        self.assertEqual(boots.location, self.aria)
+        self.assertEqual({other.location for other in others}, {self.room1})
+
+    def test_a_command_that_is_barred(self):
+        """The game's own, which the body may not type now, is not gone round by Evennia's."""
+
+        @command
+        def Get(self):
+            raise AssertionError("it is barred")
+
+        Get.lock_storage = "cmd:false()"
+        self.aria.cmdset.add(commands(Get))
+        lamp = self.thing("lamp")
+        with self.assertRaisesRegex(ToolError, "you may not `get` here"):
+            self.script.game.get("lamp")
+        self.assertEqual(lamp.location, self.room1)
 
     def test_containers(self):
-        """What lies in a container is taken from it, by the game's command or the hooks."""
+        """What lies in a container is taken from it by the game's command for it."""
         game = self.script.game
         chest = self.thing("oak chest", f"{CONTAINERS}.ContribContainer")
-        for cmdset in (None, f"{CONTAINERS}.ContainerCmdSet"):
-            self.aria.cmdset.add(cmdset) if cmdset else None
-            for name in ("sword", "sword from the oak chest", "the sword in oak chest"):
-                with self.subTest(name, cmdset=cmdset):
-                    sword = self.thing("sword")
-                    sword.location = chest
-                    self.assertIn("You pick up a sword.", game.get(name))
-                    self.assertEqual(sword.location, self.aria)
-                    sword.delete()
-        self.thing("ruby").location = chest
-        with self.assertRaisesRegex(ToolError, "no `sword from the oak chest`"):
-            game.get("sword from the oak chest")
+        sword, ruby = self.thing("sword"), self.thing("ruby")
+        sword.location = ruby.location = chest
+        with self.assertRaisesRegex(ToolError, "`get sword from oak chest` failed"):
+            game.get("sword")
+        self.aria.cmdset.add(commands(CmdContainerGet))
+        self.assertEqual(game.get("the sword"), "You get sword from oak chest. You carry a sword.")
         chest.locks.add("get_from:false()")
         with self.assertRaisesRegex(ToolError, "no `ruby` here"):
             game.get("ruby")
@@ -235,21 +351,21 @@ class TestActing(AssistantTest):
         self.account.is_superuser = self.account2.is_superuser = False
         chest = self.thing("chest", f"{CONTAINERS}.ContribContainer")
         sword = self.thing("sword", locks="give:all()")
+        self.aria.cmdset.add(commands(CmdContainerGet))
         for place in (self.room1, self.aria):
-            for name in ("sword", "sword from the chest"):
-                with self.subTest(name, place=place):
-                    sword.location, chest.location = chest, place
-                    chest.locks.add(f"get_from:id({self.aria.id})")
-                    for act in (game.get, lambda *args: game.give(args[0], "Char2", args[1])):
-                        with self.assertRaisesRegex(ToolError, f"no `{name}` here"):
-                            act(name, asker)
-                        self.assertEqual(sword.location, chest)
-                    chest.locks.add(f"get_from:id({self.aria.id}) or id({self.char2.id})")
-                    self.assertIn("You pick up a sword", game.get(name, asker))
+            with self.subTest(place=place):
+                sword.location, chest.location = chest, place
+                chest.locks.add(f"get_from:id({self.aria.id})")
+                for act in (game.get, lambda *args: game.give(args[0], "Char2", args[1])):
+                    with self.assertRaisesRegex(ToolError, "no `sword` here"):
+                        act("sword", asker)
+                    self.assertEqual(sword.location, chest)
+                chest.locks.add(f"get_from:id({self.aria.id}) or id({self.char2.id})")
+                self.assertIn("You carry a", game.get("sword", asker))
         sword.location = chest
         chest.locks.add(f"get_from:id({self.aria.id})")
         self.configure(obeys="all()")
-        self.assertIn("You pick up a sword", game.get("sword", asker))
+        self.assertIn("You carry a", game.get("sword", asker))
 
     def test_the_prompt_names_what_it_carries(self):
         """What it carries stands in the system text."""
@@ -267,7 +383,7 @@ class TestActing(AssistantTest):
         self.account.is_superuser = False
         with self.assertRaises(NotObeyedError):
             self.script.game.drop("lamp", stable_id(self.char2))
-        self.assertEqual(self.script.game.drop("lamp"), "You drop a lamp. You carry nothing.")
+        self.assertEqual(self.script.game.drop("lamp"), "You drop lamp. You carry nothing.")
         self.assertEqual(lamp.location, self.room1)
         self.assertEqual(shown, ["Aria drops a lamp."])
         with self.assertRaisesRegex(ToolError, "there is no `lamp`"):
@@ -338,7 +454,7 @@ class TestVoice(AssistantTest):
         self.assertIn("The game answers: You are gagged.", result)
 
     def test_a_command_that_fails(self):
-        """It is not made good, whatever others were shown: nothing is said twice."""
+        """It is told as a failure, and not made good: nothing is said twice."""
 
         @command
         def Say(self):
@@ -349,8 +465,41 @@ class TestVoice(AssistantTest):
         self.aria.cmdset.add(commands(Say))
         game, shown = self.script.game, self.lines_of(self.char1)
         for words in ("Hello there my friends", "Hello"):
-            self.assertEqual(game.say(words), ("The command `say` has failed.",))
+            with self.assertRaisesRegex(ToolError, "command `say` failed"):
+                game.say(words)
         self.assertEqual(shown, ["Aria sagt: Hello there my friends"])
+
+    def test_a_failing_command_is_trouble(self):
+        """Staff learn that an answer was not said, and the log does not hold its words."""
+
+        @command
+        def Say(self):
+            self.caller.msg(f"You say: {self.args.strip()}")
+            if self.caller.location.tags.has("silent"):
+                raise AssertionError("no voice")
+
+        self.aria.cmdset.add(commands(Say))
+        logged = self.enterContext(mock.patch.object(type(self.script), "log"))
+        self.talk("Aria, where is the key?", "Under the old mill.")
+        self.assertNotIn("old mill", str(logged.call_args_list))
+        self.assertEqual(self.script.runtime.last_error, "")
+        self.room1.tags.add("silent")
+        self.talk("Aria, where is it?", "I told you.")
+        self.assertIn("command `say` failed", self.script.runtime.last_error)
+
+    def test_a_command_that_asks(self):
+        """What nobody answers ends, and the body is free to act again."""
+
+        @command
+        def Say(self):
+            answer = yield "Really?"
+            self.caller.location.msg_contents(f"{self.caller.key} sagt: {answer}")
+
+        self.aria.cmdset.add(commands(Say))
+        with mock.patch.object(running, "MOST_S", 0.05):
+            wait_for(self.script.game.say("Hello"))
+        self.assertNotIn("input", str(self.aria.cmdset.current.key))
+        self.assertIsNone(self.aria.ndb._getinput)
 
     def test_without_the_setting(self):
         """A command that the setting does not name is not used."""
@@ -383,8 +532,8 @@ class TestVoice(AssistantTest):
         self.room1.tags.add("silent")
         spoken = game.say("Hello")
         self.char1.execute_cmd("whisper Aria = the key is red")
-        told = ("No sound leaves your lips.", "The command `say` has failed.")
-        self.assertEqual(wait_for(spoken), told)
+        with self.assertRaisesRegex(ToolError, "command `say` failed"):
+            wait_for(spoken)
         self.assertEqual([line for line in shown if "whisper" not in line], expected)
 
     def test_words_choose_no_command(self):

@@ -20,6 +20,7 @@ from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.staff import doctor
 from evennia_ai.staff.status import status_or_trouble
 from evennia_ai.turns.runtime import RUNTIMES
+from evennia_ai.turns.spend_book import Amount
 from tests.base import CHARACTER
 from tests.command_line import WholePagesTest
 from tests.thoroughness import sampled
@@ -124,11 +125,11 @@ class TestBreaks(BadRowTest):
     def test_named_and_put_aside(self):
         """The doctor names assistant and Attribute, keeps the value, and later only remarks it."""
         self.bad.attributes.add("followers", "lots")
-        self.borg.attributes.add("entity_profiles", [5])
+        self.borg.attributes.add("o9", [5], category="ai_entities")
         found = self.examined()
         self.assertTrue(found.startswith("BAD"), found)
         self.assertIn("Borg: `followers` holds what cannot be used; it was put aside", found)
-        self.assertIn("Borg: `entity_profiles`", found)
+        self.assertIn("Borg: `ai_entities_o9`", found)
         self.assertFalse(self.bad.attributes.has("followers"))
         self.assertEqual(self.bad.store.get("followers", ASIDE), ["lots"])
         found = self.examined()
@@ -252,7 +253,7 @@ class TestJunkEverywhere(BadRowTest):
         bad.wake()
         self.say("Borg, hello")
         bad.save_queue()
-        bad.spend.add(10, 0.1)
+        bad.spend.add(Amount(1, 10, cost=0.1))
         bad.state.signals = {"x": "y"}
         bad.state.follow(1)
         bad.store.set("enabled", True)

@@ -30,10 +30,10 @@ class TestGameTime(AssistantTest):
 
     def test_the_servers_time_zone(self):
         """Without a calendar of the game it is the time where the server says it is."""
-        evening = "(Now: about a quarter past nine in the evening, Sunday 22 November 2026)"
+        evening = "(Now: about a quarter past nine in the evening, Sunday)"
         self.assertEqual(self.said(), evening)
         with override_settings(TIME_ZONE="Asia/Tokyo"):
-            morning = "(Now: about a quarter past six in the morning, Monday 23 November 2026)"
+            morning = "(Now: about a quarter past six in the morning, Monday)"
             self.assertEqual(self.said(), morning)
 
     def test_an_epoch_or_a_factor(self):

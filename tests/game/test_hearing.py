@@ -322,6 +322,12 @@ class TestOwnCommands(HearingTest):
             self.heard(), [("notice", "Char offers you a ring.", self.circle(self.char1))]
         )
 
+    @override_settings(EVENNIA_AI_PUBLIC_COMMANDS=["+", "@&"], EVENNIA_AI_OOC_COMMANDS=["+", ""])
+    def test_a_name_of_prefixes_names_no_script(self):
+        """What no command sends is named by no setting."""
+        self.aria.msg("A cold wind blows.", from_obj=self.char1)
+        self.assertEqual(self.heard(), [("notice", "A cold wind blows.", self.circle(self.char1))])
+
     @override_settings(EVENNIA_AI_PUBLIC_COMMANDS=["whisper"])
     def test_a_whisper_is_never_public(self):
         """Evennia's type of a whisper outweighs the setting."""
@@ -461,6 +467,42 @@ class TestOwnCommands(HearingTest):
                 self.script.runtime.queue.clear()
                 self.room1.msg_contents(line, from_obj=self.cora)
                 self.assertEqual(self.heard(), [("pose", line, PUBLIC)])
+
+    def test_out_of_character(self):
+        """What the type or the command tells is no character's is not heard; comings are."""
+
+        @command
+        def Ooc(self):
+            line = f"[OOC] {self.caller.key}: {self.args}"
+            self.caller.location.msg_contents(line, from_obj=self.caller)
+
+        tables = (("ooc", []), ("+OOC", ["ooc"]), ("@gruppe", ["+Gruppe"]), ("ooc", ["gruppe"]))
+        for key, names in tables:
+            with self.subTest(key, names=names), override_settings(EVENNIA_AI_OOC_COMMANDS=names):
+                self.typed(type("Named", (Ooc,), {"key": key}), "Aria, brb")
+                is_heard = key.strip("@+").lower() not in [
+                    name.strip("+").lower() for name in names
+                ]
+                said = [("say", "Aria, brb", PUBLIC)] if is_heard else []
+                self.assertEqual(self.heard(), said)
+        self.typed(Ooc, "Aria, brb")
+        self.room1.msg_contents(("Char: brb", {"type": "ooc"}), from_obj=self.char1)
+        self.assertEqual(self.heard(), [])
+        self.account.execute_cmd("ooc", session=self.session)
+        self.assertTrue(all(channel == "move" for channel, *_ in self.heard()))
+
+    def test_breaks(self):
+        """A line without a word is none, whoever sends it; said, it is heard."""
+        for line in ("-----", "=== * ===", "~", "…", "──────", "(  )", "== Char ==", "~CHAR~"):
+            for by in (self.char1, None):
+                with self.subTest(line, by=by):
+                    self.script.runtime.queue.clear()
+                    if by or "char" not in line.lower():
+                        self.room1.msg_contents(f"|c{line}|n", from_obj=by)
+                        self.room1.msg_contents((line, {"type": "pose"}), from_obj=by)
+                    self.assertEqual(self.heard(), [])
+        self.char1.execute_cmd("say ...")
+        self.assertEqual(self.heard(), [("say", "...", PUBLIC)])
 
     def test_things(self):
         """What somebody does with a thing that they name is no speech of theirs."""
@@ -689,9 +731,12 @@ class TestHeard(HearingTest):
 
     def test_kinds(self):
         """It is heard as if typed: by the room, by some, as a whisper, as a pose."""
+        create_object(PLAYED, key="Dora", location=self.room1)
         room, two = self.room1.contents, [self.aria, self.cora]
+        players = [obj for obj in room if obj is not self.char2]  # whom nobody plays
         for listeners, kind, text, expected in (
             (room, "say", "Good evening", ("say", "Good evening", PUBLIC)),
+            (players, "say", "Good evening", ("say", "Good evening", PUBLIC)),
             (two, "say", "psst", ("whisper", "psst", self.circle(self.char1, self.cora))),
             (room, "pose", "waves.", ("pose", "Char waves.", PUBLIC)),
             ([self.aria], "whisper", "psst", ("whisper", "psst", self.circle(self.char1))),

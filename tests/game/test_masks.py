@@ -13,8 +13,10 @@ from twisted.internet.defer import maybeDeferred
 from evennia_ai import conf
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.commands import AssistantCmdSet
+from evennia_ai.errors import ToolError
 from evennia_ai.game.hearing import _as_known
 from evennia_ai.game.seeing import stable_id
+from evennia_ai.rag_memory.ledger import people_named
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call
@@ -185,9 +187,11 @@ class TestMasks(AssistantTest):
 
     def test_a_true_name_tells_nobody(self):
         """What is said of a true name is not noted of the one who hides it."""
-        self.assertEqual(self.script.game.people_in("Quentin is a thief"), {})
+        text = "Quentin is a thief"
+        self.assertEqual(people_named(text, self.script.game.people_in(text)), ())
         self.assertIsNone(self.script.game.identify("Quentin"))
-        self.assertIsNone(self.script.game.addressee("Quentin"))
+        with self.assertRaises(ToolError):
+            self.script.game.named("Quentin", "people")
 
 
 # Who types what: 0 to 2 are the three people.

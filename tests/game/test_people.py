@@ -70,7 +70,7 @@ class TestPeople(AssistantTest):
                 self.assertEqual((event.channel, event.content), ("pose", f"{name} waves."))
                 for form in ("NFC", "NFD"):
                     called = unicodedata.normalize(form, name)
-                    self.assertEqual(self.script.game.addressee(called)["id"], own)
+                    self.assertEqual(self.script.game.named(called, "people").id, own)
                     if key in ("Zoe\u0308", "Zoë", "अर्जुन", "อารี"):
                         self.assertIn(own, self.script.game.people_in(f"what does {called} want?"))
                 self.assertIn(self.tick(), ("turn", "heard"))  # so many answers nobody gets
@@ -83,7 +83,7 @@ class TestPeople(AssistantTest):
         with self.assertRaisesRegex(ToolError, "several `Dora`") as caught:
             self.script.game.whisper("Dora", "Psst.")
         self.assertEqual({each for each in ids if each in str(caught.exception)}, ids)
-        self.assertEqual(self.script.game.addressee("Dorabella")["id"], stable_id(other))
+        self.assertEqual(self.script.game.named("Dorabella", "people").id, stable_id(other))
         for person in (self.dora, other):
             self.say("Aria, it is me", person)
         self.assertEqual({event.speaker_id for event in self.script.runtime.queue}, ids)

@@ -1,10 +1,11 @@
 """What a stop or a crash leaves behind is put right at the next start."""
 
 from evennia import ScriptDB
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 
 from evennia_ai import services, startstop
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
 from evennia_ai.turns.runtime import RUNTIMES
@@ -46,6 +47,30 @@ class TestRestart(AssistantTest):
         roles = [message.role for message in self.script.history.messages()]
         self.assertEqual(roles, ["assistant", "tool"])
         self.assertEqual(self.tick(), "turn")
+
+    def test_a_model_reads_ahead_what_its_trial_gives(self):
+        """One on this machine: tried at the start, it reads the prompt of a talk as it will be.
+
+        Until it has read that, the talk goes on without tools.
+        """
+        self.model.own, self.model.held, self.model.calls_tools = True, True, None
+
+        def trial(name):
+            self.model.tried.append(name)
+            self.model.calls_tools = True
+            return succeed(ModelReply("", attempts=0))
+
+        self.model.trial = trial
+        services.use(ready=False)
+        startstop.warm_up()
+        pump_until(services.ready)
+        self.assertEqual(self.model.tried, [self.script.model_name])
+        [request] = self.model.requests
+        expected = (READ_AHEAD, self.script.config.turn_timeout_s, True)
+        self.assertEqual((request.purpose, request.timeout_s, bool(request.tools)), expected)
+        self.assertFalse(self.script.limits().calls_tools)
+        self.model.release()
+        self.assertTrue(self.script.limits().calls_tools)
 
     def test_a_server_that_stops_at_once_loads_nothing(self):
         """What is loaded soon after the start is not loaded once the server stops."""

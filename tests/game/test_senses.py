@@ -36,6 +36,15 @@ class DarkRoom(DefaultRoom):
         return []
 
 
+class TellingRoom(DefaultRoom):
+    """A room that sends what is seen by itself, in parts, and returns nothing."""
+
+    def return_appearance(self, looker, **kwargs):
+        looker.msg(f"|c{self.key}|n", **self.db.ways)
+        looker.msg(("Casks line the wall.", {"type": "look"}), **self.db.ways)
+        return self.db.returned
+
+
 class SenseTest(AssistantTest):
     """Char and Char2 are players; what all of them see is kept."""
 
@@ -182,7 +191,8 @@ class TestSight(SenseTest):
         self.assertHidden(self.asked())
         for name in ("Ghost", "hatch", "strongbox"):
             self.assertIsNone(self.script.game.identify(name))
-            self.assertIsNone(self.script.game.addressee(name))
+            with self.assertRaises(ToolError):
+                self.script.game.named(name, "people")
 
     def test_an_unseen_voice(self):
         """What somebody unseen says is heard from `someone`, comes unannounced, and is answered."""
@@ -234,3 +244,19 @@ class TestSight(SenseTest):
         """A prompt made for nobody shows what the body sees."""
         self.hide("view:false()")
         self.assertHidden(str(build_llm_messages(self.script, self.aria)))
+
+    def test_a_room_that_tells(self):
+        """What a room sends to whoever looks is seen, and is nobody's line."""
+        room = create_object(f"{__name__}.TellingRoom", key="Cellar")
+        for body in (self.alice, self.aria):
+            body.location = room
+        self.script.runtime.queue.clear()
+        for ways in ({}, {"from_obj": room}):
+            for returned in (None, ""):
+                with self.subTest(ways=ways, returned=returned):
+                    room.db.ways, room.db.returned = ways, returned
+                    seen = self.script.game.look(asker=stable_id(self.alice))
+                    self.assertEqual(seen, "Cellar\nCasks line the wall.")
+                    self.assertEqual(self.script.runtime.queue, [])
+        room.db.ways, room.db.returned = {}, "A cellar."
+        self.assertEqual(self.script.game.look(), "A cellar.")

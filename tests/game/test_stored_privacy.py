@@ -21,9 +21,9 @@ READS = (
     "examine Aria/journal",
     "examine/script Aria",
     "examine/script Aria/conversation_history",
+    "set Aria/o1.a:ai_entities",
     "set Aria/journal",
     "set Aria/journal['entries'][0]['content']",
-    "set Aria/entity_profiles",
     "set Aria",
     "set/script Aria/conversation_history",
     "set/script Aria/conversation_history[0]",
@@ -181,7 +181,7 @@ class TestBuilders(StoredLifeTest):
         store.set("event_queue", [{"content": SECRET, "who": self.char1}])
         self.assertNotIn(SECRET, str(self.script.db.event_queue))
         value = [{"content": SECRET, "who": self.char1, "list": ({1}, [SECRET])}]
-        for key in ("event_queue", "summaries_owed"):
+        for key in ("event_queue", "summaries_stale"):
             store.set(key, value)
             self.assertNotIn(SECRET, str(self.script.attributes.get(key)))
             self.assertEqual(store.get(key), value)

@@ -79,6 +79,8 @@ class TestUnwritable(AssistantTest):
     def test_staff_are_told_once(self):
         """One alert when it begins, naming the fault; one line to followers when it is over."""
         self.script.state.follow(self.account.pk)
+        self.account.db_is_connected = True
+        self.account.save()
         with unwritable():
             self.say("Aria, hello.")
             for _ in range(5):

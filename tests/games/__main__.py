@@ -40,6 +40,17 @@ class TestOwn(EvenniaTest):
     def test_look(self):
         self.assertTrue(self.char1.at_look(self.room1))
 """
+# The same, without an exit.
+PLAIN_TESTS = """
+from unittest import TestCase
+
+from commands.own import CmdSay
+
+
+class TestOwn(TestCase):
+    def test_say(self):
+        self.assertEqual(CmdSay().key, "say")
+"""
 
 
 def bases(**parents):
@@ -194,13 +205,38 @@ class CmdWhisper(Command):
         name, _, words = self.args.partition("=")
         if target := self.caller.search(name.strip()):
             target.msg(f"{self.caller.key} whispers to you: {words.strip()}")
+
+
+class CmdGet(Command):
+    """pick up, a moment later"""
+
+    key = "get"
+
+    def func(self):
+        thing = self.caller.search(self.args.strip())
+        yield 0.1
+        if thing and thing.move_to(self.caller, quiet=True):
+            self.caller.msg(f"You take {thing.key}.")
+
+
+class CmdGive(Command):
+    """hand over: give lamp Bob"""
+
+    key = "give"
+
+    def func(self):
+        name, _, person = self.args.strip().partition(" ")
+        thing, target = self.caller.search(name), person and self.caller.search(person)
+        if thing and target and thing.move_to(target, quiet=True):
+            self.caller.msg(f"You give {thing.key}.")
 '''
 RP, EVADVENTURE = "evennia.contrib.rpg.rpsystem", "evennia.contrib.tutorials.evadventure"
 INGAME = "evennia.contrib.base_systems.ingame_python"
 EXTENDED = "evennia.contrib.grid.extended_room.ExtendedRoom"
 SETTINGS = "server/conf/settings.py"
 
-# By name: the files that make it of the template; of the settings, what is added.
+# By name: the files that make it of the template, None for one that it lacks; of the settings,
+# what is added.
 GAMES = {
     "template": {},
     "evadventure": {
@@ -298,10 +334,16 @@ GAMES = {
             head="from commands import own\n",
         ),
     },
-    "bare": {
+    "bare": {  # it has thrown away what it does not use
+        "typeclasses/exits.py": None,
+        "typeclasses/scripts.py": None,
+        "typeclasses/channels.py": None,
+        "world/prototypes.py": None,
+        "world/tests.py": PLAIN_TESTS,
         "commands/own.py": BARE_COMMANDS,
         **commands(
-            "for command in (own.CmdSay, own.CmdPose, own.CmdWhisper):",
+            "commands = own.CmdSay, own.CmdPose, own.CmdWhisper, own.CmdGet, own.CmdGive",
+            "for command in commands:",
             "    self.add(command)",
             head="from commands import own\n",
         ),
@@ -320,7 +362,8 @@ ADDED = {
     ),
     "bare": (
         'EVENNIA_AI_PUBLIC_COMMANDS = ["pose", "say"]\n'
-        'EVENNIA_AI_SPEAK_BY = {"pose": "pose", "say": "say"}\n',
+        'EVENNIA_AI_SPEAK_BY = {"pose": "pose", "say": "say"}\n'
+        'EVENNIA_AI_ACT_BY = {"give": "give {thing} {person}"}\n',
         {},
     ),
 }
@@ -351,6 +394,9 @@ def make(name, folder):
     (folder / "server/logs").mkdir(exist_ok=True)
     for path, text in GAMES[name].items():
         file = folder / path
+        if text is None:
+            file.unlink()
+            continue
         if path == SETTINGS:
             mark = f"{'#' * 70}\n# Settings"
             text = file.read_text().replace(mark, text + "\n" + mark, 1)

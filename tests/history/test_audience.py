@@ -1,6 +1,7 @@
 """Audiences: who may know a thing."""
 
 import unittest
+from collections import Counter
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from evennia_ai.history.audience import (
     PUBLIC,
     STAFF,
+    Views,
     is_private,
     members,
     normalised,
@@ -80,3 +82,18 @@ class TestVisible(unittest.TestCase):
         self.assertTrue(visible(first, first))
         if visible(first, second) and visible(second, third):
             self.assertTrue(visible(first, third))
+
+
+class TestViews(unittest.TestCase):
+    @FEW
+    @given(st.lists(st.tuples(audiences, st.integers(0, 50)), max_size=30))
+    def test_the_sum_of_the_widest_view(self, added):
+        """It is that of the definition: for each viewer, all that the viewer may see."""
+        views, tally = Views(), Counter()
+        for audience, tokens in added:
+            views.add(audience, tokens)
+            tally[audience] += tokens
+            viewers = {PUBLIC, *filter(is_private, tally)}
+            sums = [sum(n for a, n in tally.items() if visible(a, each)) for each in viewers]
+            self.assertEqual(views.widest, max(sums))
+        self.assertEqual(views.tally, tally)

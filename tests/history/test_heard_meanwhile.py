@@ -1,16 +1,12 @@
-"""What is heard while something long holds the turn lock: stored in time, and answered."""
+"""What is heard while something long holds the turn lock: stored and answered afterwards."""
 
 from dataclasses import replace
-from unittest.mock import patch
 
 from evennia_ai.commands.compaction import compact_now
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.history.pairs import unanswered
 from evennia_ai.sleep.compaction.report import Done
-from evennia_ai.testing import call
-from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.runtime import RUNTIMES
 from tests.base import AssistantTest
 from tests.steps import verify_history
@@ -53,10 +49,9 @@ class TestHeardMeanwhile(AssistantTest):
         return [m.content for m in messages if m.content in set(self.told)]
 
     def test_a_slow_summary_loses_nothing(self):
-        """More lines than the queue holds are stored in order, and answered afterwards."""
+        """What is heard until then is stored in order, and answered afterwards."""
         done = self.compact()
-        with patch("evennia_ai.turns.runtime.QUEUE_LIMIT", 60):
-            self.hear(220)
+        self.hear(220)
         self.assertEqual(self.script.runtime.dropped, 0)
         self.model.release()
         self.assertIsInstance(wait_for(done)[0], Done)
@@ -67,10 +62,9 @@ class TestHeardMeanwhile(AssistantTest):
         self.assertEqual(self.tick(), "idle")
 
     def test_a_crash_meanwhile(self):
-        """Lines stored while a summary was made are answered after the next start."""
+        """Lines heard while a summary was made are answered after the next start."""
         self.compact()
         self.hear(100)
-        self.assertEqual(self.script.runtime.queue, [])
         self.model.cancel_all()
         RUNTIMES.pop(self.script.scope, None)
         self.script.at_server_start()
@@ -79,68 +73,12 @@ class TestHeardMeanwhile(AssistantTest):
         self.assertEqual(self.heard(), self.told)
         self.assertEqual(self.contents()[-1], ("assistant", "So it was."))
 
-    def test_an_extraction_is_no_answer(self):
-        """What an extraction calls behind stored lines leaves them unanswered."""
-        self.configure(pre_compact_extraction_enabled=True)
-        self.compact()
-        self.hear(100)
-        self.assertEqual(self.script.runtime.queue, [])
-        self.model.default = call("noop")
-        self.model.release()
-        self.model.held = True
-        pump_until(lambda: len(self.model.requests) > 1)
-        self.script.save_queue()
-        RUNTIMES.pop(self.script.scope, None)
-        self.script.at_server_start()
-        self.assertIn("public", [audience for audience, _ in self.script.runtime.unanswered])
-
-    def test_a_call_that_waits_holds_lines_back(self):
-        """In an extraction lines are stored between its calls only."""
-        self.compact()
-        self.script.history.append([Message("assistant", "", tool_calls=tuple(call("look")))])
-        self.hear(100)
-        self.assertEqual(len(self.script.runtime.queue), 100)
-        (made,) = self.script.history.messages()[-1].tool_calls
-        self.script.history.append([Message("tool", "x", tool_call_id=made["id"])])
-        self.hear(50)
-        self.assertEqual(self.script.runtime.queue, [])
-        self.assertEqual(unanswered(self.script.history.messages()), [])
-
     def test_a_dreamer_is_woken(self):
-        """Who is spoken to in a long dream wakes, also if the words are stored already."""
+        """Who is spoken to in a long dream wakes."""
         self.script.fall_asleep()
         self.compact()
         self.hear(50, channel="whisper", audience=private([stable_id(self.char1)]))
-        self.assertEqual(self.script.runtime.queue, [])
         self.model.release()
         pump_until(lambda: self.script.runtime.lock.running is None)
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(self.script.state.mode, "awake")
-
-    def test_a_sleeper_goes_on_sleeping(self):
-        """What is not for her is stored and not answered."""
-        self.script.fall_asleep()
-        self.script.state.dreamt = True
-        self.char2.location = self.room1
-        self.compact()
-        self.hear(50, channel="pose", metadata={ANSWER: False})
-        self.model.release()
-        pump_until(lambda: self.script.runtime.lock.running is None)
-        self.assertEqual(self.tick(), "asleep")
-        self.assertEqual(self.script.runtime.pending(), [])
-        self.assertEqual(self.heard(), self.told)
-
-    def test_a_failing_write_is_survived(self):
-        """Lines that cannot be stored stay queued; the error is told."""
-        self.compact()
-        append = self.script.history.append
-
-        def refuse(messages):
-            raise OSError("disk full")
-
-        self.script.history.append = refuse
-        self.hear(50)
-        self.script.history.append = append
-        self.assertEqual(len(self.script.runtime.queue), 50)
-        self.assertIn("disk full", self.script.runtime.last_error)
-        self.model.release()

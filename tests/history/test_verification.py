@@ -14,10 +14,9 @@ from evennia_ai.history.verification import EMPTY_DIGEST, Evidence, digest_add
 from tests.strategies import MANY, heard, marker
 
 
-def segment(key, summary_id, messages, graves=()):
+def segment(key, summary_id, messages):
     """An archive segment as it is stored."""
-    sealed = Segment.sealed(key, summary_id, messages)
-    return replace(sealed, tombstones=dict.fromkeys(graves, "then")).resealed().to_dict()
+    return Segment.sealed(key, summary_id, messages).to_dict()
 
 
 def evidence():
@@ -29,10 +28,10 @@ def evidence():
     lines = [heard(f"line {n}", id=f"m{n}", metadata={}) for n in range(12)]
     archived, more, restored = lines[0:3], lines[3:6], lines[6:8]
     summaries = {
-        "s0": {"status": "absorbed", "absorbed_by": "s1", "segment": "g0"},
-        "s1": {"status": "live", "child_ids": ["s0"]},
-        "s2": {"status": "live", "segment": "g2", "source_ids": ["m3", "m4", "m5"]},
-        "s3": {"status": "rolled back", "segment": "g3", "source_ids": ["m6", "m7"]},
+        "s0": {"segments": {"g0": 3}},
+        "s1": {"tier": "long", "child_ids": ["s0"]},
+        "s2": {"segments": {"g2": 3}, "source_ids": ["m3", "m4", "m5"]},
+        "s3": {"rolled_back": True, "segments": {"g3": 2}, "source_ids": ["m6", "m7"]},
     }
     summaries["s0"]["source_ids"] = [message.id for message in archived]
     markers = [replace(marker(summary_id=key), id=f"k{key}") for key in ("s1", "s2")]
@@ -41,11 +40,10 @@ def evidence():
         Evidence(
             (*markers, *(message for message in lines[6:] if message.id != "m11")),
             (
-                segment("g0", "s0", archived[1:], ["m0"]),
+                segment("g0", "s0", archived[1:]),
                 segment("g2", "s2", more),
                 segment("g3", "s3", restored),
             ),
-            frozenset(["g3"]),
             {key: {"id": key, **fields} for key, fields in summaries.items()},
             frozenset(["m0", "m11"]),
             len(ids),
@@ -87,7 +85,7 @@ def having(name):
 
 def in_use(stored):
     """The segments that were not restored."""
-    return [each for each in stored.segments if each["id"] not in stored.restored]
+    return [each for each in stored.segments if each["id"] != "g3"]
 
 
 def resealed(each):
@@ -101,25 +99,6 @@ def move(stored, source):
     target["messages"].append(source["messages"].pop())
     for each in (source, target):
         resealed(each)
-
-
-def drop_graves(stored, each):
-    """With the checksum made to fit."""
-    del each["tombstones"]
-    resealed(each)
-
-
-def status(stored, record):
-    """Any other status; nothing tells that a summary without a segment was not withdrawn."""
-    for other in {"live", "absorbed", "rolled back", "lost"} - {record["status"]}:
-        if record.get("segment") or other != "rolled back":
-            yield replace(
-                stored, summaries={**stored.summaries, record["id"]: {**record, "status": other}}
-            )
-
-
-def graves(stored):
-    return [each for each in stored.segments if each.get("tombstones")]
 
 
 # By name: what may be damaged, and the act, which changes it or returns other evidence.
@@ -139,25 +118,29 @@ CORRUPTIONS = {
     "archived moved": (in_use, move),
     "words changed": (lambda e: e.segments, lambda e, s: s["messages"][0].update(content="x")),
     "checksum": (lambda e: e.segments, lambda e, s: s.update(sha256="0" * 64)),
-    "grave changed": (graves, lambda e, s: s.update(tombstones=dict.fromkeys(s["tombstones"], ""))),
-    "graves lost": (graves, drop_graves),
     "segment lost": (
         lambda e: e.segments,
         lambda e, s: replace(e, segments=tuple(x for x in e.segments if x is not s)),
     ),
     "segment twice": (lambda e: e.segments, lambda e, s: replace(e, segments=(*e.segments, s))),
-    "not restored": (lambda e: e.restored, lambda e, key: replace(e, restored=e.restored - {key})),
-    "restored": (in_use, lambda e, s: replace(e, restored=e.restored | {s["id"]})),
-    "unknown restored": (lambda e: ["g9"], lambda e, key: replace(e, restored=e.restored | {key})),
     "record lost": (
         lambda e: e.summaries,
         lambda e, key: replace(e, summaries={k: r for k, r in e.summaries.items() if k != key}),
     ),
-    "chain cut": (having("absorbed_by"), lambda e, r: r.update(absorbed_by=None)),
-    "chain a ring": (having("absorbed_by"), lambda e, r: r.update(absorbed_by=r["id"])),
-    "chain to nowhere": (having("absorbed_by"), lambda e, r: r.update(absorbed_by="s9")),
-    "sources": (having("segment"), lambda e, r: r["source_ids"].append("m99")),
-    "another segment": (having("segment"), lambda e, r: r.update(segment="g9")),
+    "chain cut": (having("child_ids"), lambda e, r: r["child_ids"].clear()),
+    "chain a ring": (having("child_ids"), lambda e, r: r["child_ids"].append(r["id"])),
+    "taken back": (
+        lambda e: e.summaries.values(),
+        lambda e, r: r.update(rolled_back=not r.get("rolled_back")),
+    ),
+    "taken up": (
+        lambda e: ["s0", "s2"],
+        lambda e, key: replace(
+            e, summaries={**e.summaries, "s9": {"id": "s9", "child_ids": [key]}}
+        ),
+    ),
+    "sources": (having("segments"), lambda e, r: r["source_ids"].append("m99")),
+    "another segment": (having("segments"), lambda e, r: r.update(segments={"g9": 3})),
     "another summary": (lambda e: e.segments, lambda e, s: s.update(summary_id="s9")),
     "child lost": (having("child_ids"), lambda e, r: r["child_ids"].append("s9")),
     "marker changed": (markers, lambda e, m: m.metadata.update(summary_id="s9")),
@@ -214,9 +197,6 @@ class TestProof(unittest.TestCase):
                 damaged = evidence()
                 result = corrupt(damaged, list(candidates(damaged))[at])
                 self.assert_reported(result if isinstance(result, Evidence) else damaged, name, at)
-        for key, record in evidence().summaries.items():
-            for damaged in status(evidence(), record):
-                self.assert_reported(damaged, "status", key)
 
     def assert_reported(self, damaged, name, at):
         with self.subTest(name, at=at):
@@ -244,9 +224,9 @@ class TestWords(unittest.TestCase):
 
     def test_many(self):
         """Of very many ids the first are named."""
-        for count, said in ((30, "`m209` and 20 more"), (10, "`m208`, `m209`.")):
+        for count, said in ((30, "`m209` and 20 more"), (10, "`m208`, `m209`, without")):
             damaged = evidence()
-            damaged.segments[1]["tombstones"] = {f"m{n}": "" for n in range(200, 200 + count)}
+            damaged.summaries["s1"]["child_ids"] += [f"m{n}" for n in range(200, 200 + count)]
             self.assertIn(said, self.details(damaged))
 
     def test_without_id(self):
@@ -267,12 +247,20 @@ class TestWords(unittest.TestCase):
         self.assertIn("2026-01-02T03:04:05", violation.detail)
 
     def test_summary_below_a_shown_one(self):
-        """A live summary that a shown one was made from needs no marker of its own."""
+        """A summary that a shown one was made from, through others, needs no marker of its own."""
         whole = evidence()
-        whole.summaries["s"] = {"id": "s", "status": "live"}
+        whole.summaries["s"] = {"id": "s", "tier": "node", "child_ids": ["s0"]}
         self.assertEqual(kinds(whole), ["marker"])
-        whole.summaries["s1"]["child_ids"] = ["s0", "s", "s"]
+        whole.summaries["s1"]["child_ids"] = ["s"]
         self.assertEqual(kinds(whole), [])
+
+    def test_a_former_long_term_summary(self):
+        """It may stay unshown, and may not be shown beside the one that took its place."""
+        whole = evidence()
+        whole.summaries["s4"] = {"id": "s4", "tier": "long", "child_ids": ["s0", "s2"]}
+        self.assertEqual(kinds(whole), ["marker", "marker"])
+        new = replace(marker(summary_id="s4"), id="ks4")
+        self.assertEqual(kinds(live(whole, new, *raw(whole))), [])
 
     def test_archived_without_a_summary(self):
         """A few lines have a record and a segment of their own, which no marker shows."""
@@ -283,7 +271,7 @@ class TestWords(unittest.TestCase):
             recorded_count=before.recorded_count + 1,
             recorded_digest=digest_add(before.recorded_digest, ["m99"]),
         )
-        more.summaries["s"] = {"id": "s", "status": "live", "segment": "g", "source_ids": ["m99"]}
+        more.summaries["s"] = {"id": "s", "segments": {"g": 1}, "source_ids": ["m99"]}
         for tier, expected in (("unsummarised", []), ("recent", ["marker"])):
             more.summaries["s"]["tier"] = tier
             self.assertEqual(kinds(more), expected)
@@ -293,5 +281,5 @@ class TestWords(unittest.TestCase):
         whole = evidence()
         left = live(whole, *(message for message in whole.live if message.id != "m6"))
         left = replace(left, tombstones=left.tombstones | {"m6"})
-        self.assertEqual(kinds(left), ["tombstone"])
+        self.assertEqual(kinds(left), ["tombstone", "sources"])
         self.assertIn("still holds `m6`", self.details(left))

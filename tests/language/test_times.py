@@ -77,8 +77,10 @@ class TestSpokenTime(unittest.TestCase):
             ((23, 55), "about midnight"),
         ):
             with self.subTest(clock):
-                said = spoken_time(datetime(2026, 11, 22, *clock))
-                self.assertEqual(said, f"{words}, Sunday 22 November 2026")
+                at = datetime(2026, 11, 22, *clock)
+                self.assertEqual(spoken_time(at, with_date=False), f"{words}, Sunday")
+                dated = f"{words}, Sunday 22 November 2026"
+                self.assertEqual(spoken_time(at, with_date=True), dated)
 
     def test_calendars(self):
         """With usual hours the clock is told in words; every other unit is told by its number."""

@@ -108,6 +108,12 @@ class TestBodies(LoopbackCase):
         said = [(each["id"], json.loads(each["function"]["arguments"])) for each in made]
         self.assertEqual(said, [("a", {"text": "No."}), ("b", {"text": "Aye."})])
 
+    def test_other_lists(self):
+        """Lists that are no calls stay lists, as clients read them."""
+        pieces = [chunk(content="The stew ", annotations=[]), chunk("stop", content="is hot.")]
+        self.server.script(text("", raw=stream(*pieces)))
+        self.assertEqual(self.ask().content, "The stew is hot.")
+
     def test_base_models(self):
         """A stream of a text completion is read."""
         pieces = ({"choices": [{"index": 0, "text": words}]} for words in ("The stew is ", "hot."))

@@ -2,7 +2,6 @@
 
 import json
 import unittest
-from collections import deque
 from dataclasses import replace
 
 from hypothesis import given
@@ -15,13 +14,11 @@ from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.budget import (
     EVENTS_KEPT,
-    KEY,
     LEAST_SUMMARY,
     MARKER_TOKENS,
     MOST_IDS,
     REGIONS,
     TRACE,
-    BudgetLog,
     ReplyTrace,
     Room,
     TokenBudget,
@@ -30,7 +27,7 @@ from evennia_ai.llm_interaction.budget import (
     shortened,
 )
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
-from evennia_ai.sleep.compaction.due import EMERGENCY
+from evennia_ai.sleep.compaction.due import MANUAL
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 from tests.asked import model_down
 from tests.memory_assistant import extract_and_compact
@@ -173,10 +170,10 @@ class TestBudgetLog(unittest.TestCase):
     def test_a_compaction(self):
         """Extraction and summary are logged with what triggered their compaction."""
         script = self.aria
-        wait_for(extract_and_compact(script, EMERGENCY))
+        wait_for(extract_and_compact(script, MANUAL))
         events = script.budgets.events()
         self.assertEqual({e.purpose for e in events}, {"pre_compaction", "summary"})
-        self.assertEqual({e.trigger for e in events}, {"emergency"})
+        self.assertEqual({e.trigger for e in events}, {"manual"})
         for event in events:
             self.assertLessEqual(event.total, event.limit)
             self.assertGreater(event.regions["History"], 100)
@@ -184,21 +181,12 @@ class TestBudgetLog(unittest.TestCase):
         self.assertEqual(script.budgets.events()[-1].trigger, "")
 
     def test_bounded(self):
-        """The newest events are kept, in memory and stored."""
+        """The newest events are kept."""
         for _ in range(EVENTS_KEPT + 7):
             self.turn()
-        self.aria.budgets.save()
         self.assertEqual(len(self.aria.budgets.events()), EVENTS_KEPT)
-        again = FakeAssistant(store=self.aria.store)
-        self.assertEqual(again.budgets.events(), self.aria.budgets.events())
-        newest = self.aria.budgets.events()[-1:]
-        log = BudgetLog(self.aria.store, deque(newest))
-        log.save()
-        self.assertEqual(log.events(), newest)
-        self.assertEqual(len(self.aria.store.get(KEY)["events"]), EVENTS_KEPT)
 
     def test_no_talk(self):
-        """What is stored holds nobody's words and no names."""
+        """A record holds nobody's words and no names."""
         self.turn()
-        self.aria.budgets.save()
-        self.assertNotRegex(str(self.aria.store.get(KEY)), "miller|Bob")
+        self.assertNotRegex(str(self.aria.budgets.events()), "miller|Bob")

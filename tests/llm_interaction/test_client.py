@@ -5,25 +5,19 @@ import unittest
 from dataclasses import replace
 from unittest.mock import patch
 
-from hypothesis import given
-from hypothesis import strategies as st
 from twisted.internet.defer import CancelledError
 from twisted.internet.task import Clock
 from twisted.logger import capturedLogs, formatEvent
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.frames import note
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.conversation import NOW
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
 from evennia_ai.llm_interaction.models import RetryPolicy
-from evennia_ai.llm_interaction.profiles import Profile
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest
 from evennia_ai.turns.tools.parameters import Text, function_schema
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
-from tests.strategies import FEW
 from tests.waiting import pump_until, wait_for
 
 KEY = "sk-very-secret-0123456789"
@@ -107,16 +101,18 @@ class TestReplies(LoopbackCase):
         self.assertEqual(sent.path, "/v1/completions")
         self.assertEqual((sent.body["prompt"], sent.body["stop"]), (SAID, ["\nBob:"]))
         self.assertNotIn("messages", sent.body)
+        self.server.script(text('Good evening," she says.'))  # by a server that knows no stops
+        self.assertEqual(self.ask(api="completion", stop=('"',)).content, "Good evening")
+        refused = failure(400, "Unrecognized request argument supplied: stop")
+        self.server.script(refused, text('Good evening." Bob says: "Hm.'))
+        self.assertEqual(self.ask(api="completion", stop=('"',)).content, "Good evening.")
+        self.assertNotIn("stop", self.server.bodies[-1])
 
     def test_tool_calls(self):
         """Calls arrive in the chat format, bad JSON in arguments mended."""
-        older = '{"name": "functions.say", "arguments": "{\\"text\\": \\"Hm.\\"}"}'
-        message = f'{{"role": "assistant", "content": null, "function_call": {older}}}'
-        raw = f'{{"choices": [{{"index": 0, "message": {message}, "finish_reason": "stop"}}]}}'
         for answer, name, arguments in (
             (loopback.bad_arguments("say"), "say", '{"text": "Hel"}'),
             (loopback.unknown_tool(), "launch_rocket", '{"target": "moon"}'),
-            (text("", raw=raw), "say", '{"text": "Hm."}'),
         ):
             self.server.script(answer)
             (made,) = self.ask(tools=(TOOL,), called={"say": "text"}).tool_calls
@@ -129,7 +125,7 @@ class TestReplies(LoopbackCase):
         old = {"role": "assistant", "content": None, "tool_calls": made[-1:]}
         result = {"role": "tool", "tool_call_id": "old", "content": "ok"}
         self.server.script(loopback.calls(*made))
-        calls = self.ask(messages=(old, result)).tool_calls
+        calls = self.ask(messages=(old, result), tools=(TOOL,)).tool_calls
         ids = [call["id"] for call in calls]
         self.assertEqual(len(set(ids) | {"old", ""}), 7)
         self.assertEqual(ids[2], "a")
@@ -317,7 +313,10 @@ class TestProfiles(LoopbackCase):
         self.refuse(lambda body: body["messages"][0]["role"] == "system", said, 500)
         for attempts in (2, 1):
             self.assertEqual(self.ask(messages=self.RULES).attempts, attempts)
-            self.assertIn("takes no system role", self.client.facts("any").profile)
+            self.assertIn(
+                "takes no system role, or wants user and assistant to alternate",
+                self.client.facts("any").profile,
+            )
 
     def test_several_refusals(self):
         """One after the other is met."""
@@ -333,24 +332,15 @@ class TestProfiles(LoopbackCase):
         self.assertFalse(self.client.facts("any").calls_tools)
         self.assertEqual(len(self.client.facts("any").profile), 2)
 
-    def test_a_call_shows_that_tools_arrive(self):
-        """A model that was thought to be shown no tools, and calls one, is told of them again."""
-        self.client.models.keep("openai/any", Profile(no_tools=True))
-        self.server.script(loopback.calls(loopback.call("say", {"text": "Aye."})))
-        self.assertTrue(self.ask(tools=(TOOL,)).native)
-        self.assertIsNone(self.client.facts("any").calls_tools)
-        wait_for(self.client.trial("any"))
-        self.assertTrue(self.client.facts("any").calls_tools)
-
     def test_an_unknown_refusal(self):
-        """The plainest shape is tried; a model that refuses it, too, is asked once from then on."""
+        """The plainest shape is tried, once a request."""
         self.refuse(lambda body: body["messages"][0]["role"] == "system", "nonsense 17")
         self.assertEqual(self.ask(messages=self.RULES).content, "Here.")
         self.refuse(lambda body: True, "nonsense 18")
         self.fail(model="other")
         before = len(self.server.requests)
         self.fail(model="other")
-        self.assertEqual(len(self.server.requests), before + 1)
+        self.assertEqual(len(self.server.requests), before + 2)
 
     def test_an_unknown_refusal_of_a_large_prompt(self):
         """It is no overflow: nothing is learned of the window."""
@@ -582,21 +572,6 @@ class TestBreakerAndCancellation(LoopbackCase):
         pump_until(lambda: time.monotonic() > end)
         self.assertEqual(len(self.server.requests), 1)
 
-    def test_a_cancelled_probe_leaves_the_breaker_half_open(self):
-        """Cancelling the one call a half-open breaker let through lets the next one try."""
-        clock = Clock()
-        policy = replace(QUICK, threshold=1, cooldown_s=5)
-        self.client = self.new_client(clock=clock.seconds, retry=policy)
-        self.server.script(failure(500))
-        self.fail()
-        clock.advance(5)
-        self.server.script(HANG)
-        call = self.client.complete(request())
-        pump_until(lambda: len(self.server.requests) == 2)
-        self.cancelled(call)
-        pump_until(lambda: self.server.requests[1].client_left)
-        self.assertEqual(self.ask().content, SAID)
-
 
 class TestSecretsAndProbes(LoopbackCase):
     ANSWERS = (failure(401, f"Bad key {KEY} for: {SAID}"), failure(500, f"{SAID} {KEY}"), RESET)
@@ -633,8 +608,8 @@ class TestSecretsAndProbes(LoopbackCase):
         self.assertNotIn(KEY, str(caught.exception))
         self.assertEqual(len(self.server.requests), 1)
 
-    def test_probe_goes_past_an_open_breaker(self):
-        """Who asks for a probe gets one, and its success closes the breaker."""
+    def test_probe_of_a_model_that_rests(self):
+        """Who asks for a probe gets one, and its success ends the rest."""
         self.client = self.new_client(retry=replace(QUICK, threshold=1, cooldown_s=999))
         self.server.script(failure(500))
         self.fail()
@@ -643,54 +618,15 @@ class TestSecretsAndProbes(LoopbackCase):
         self.assertLessEqual(self.server.bodies[-1]["max_tokens"], 16)
         self.assertEqual(self.ask().model, "any")
 
-    def test_cache_marks_through_another_provider(self):
-        """Providers that cache only what is marked get parts with marks; others plain texts."""
-        messages = [{"role": "system", "content": "rules"}, {"role": "user", "content": SAID}]
+    def test_cache_marks(self):
+        """Claude gets marks at the rules, before the newest message and at it; others none."""
+        messages = [{"role": "system", "content": "rules"}]
+        messages += [{"role": role, "content": role} for role in ("user", "assistant", "user")]
         self.ask(model="openrouter/anthropic/Claude-3.5-sonnet", messages=tuple(messages))
-        mark = {"type": "ephemeral"}
-        self.assertEqual(
-            [message["content"] for message in self.server.bodies[-1]["messages"]],
-            [[{"type": "text", "text": text, "cache_control": mark}] for text in ("rules", SAID)],
-        )
+        shown = [message["content"] for message in self.server.bodies[-1]["messages"]]
+        marked = [place for place, content in enumerate(shown) if isinstance(content, list)]
+        self.assertEqual(marked, [0, 2, 3])
+        part = {"type": "text", "text": "rules", "cache_control": {"type": "ephemeral"}}
+        self.assertEqual(shown[0], [part])
         self.ask(messages=tuple(messages))
         self.assertEqual(self.server.bodies[-1]["messages"], messages)
-
-
-def message(role, content):
-    return {"role": role, "content": content}
-
-
-RULES, TAIL = message("system", "rules"), message("user", f"{note(NOW, 'noon')}\nBob: Hello.")
-TALK = [message(role, role) for role in ("assistant", "user", "assistant", "user")]
-PROMPT = [RULES, *TALK, TAIL]
-
-
-class TestCacheMarks(unittest.TestCase):
-    """Which messages are marked for providers that cache only what is marked."""
-
-    def test_which(self):
-        """Rules, the newest words, what stands before the tail, the last; never without text."""
-        results = [message("assistant", ""), message("tool", "done")]
-        for messages, places in (
-            (PROMPT, [0, 3, 4, 5]),
-            ([*PROMPT, *results], [0, 3, 4, 7]),
-            ([], []),
-            ([RULES], [0]),
-            ([RULES, TAIL], [0, 1]),
-            ([TAIL], [0]),
-            ([RULES, message("assistant", "")], [0]),
-        ):
-            with self.subTest(messages=messages):
-                shown = enumerate(wire.marked(messages))
-                self.assertEqual([n for n, m in shown if isinstance(m["content"], list)], places)
-
-    @FEW
-    @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text())))
-    def test_any_prompt(self, rows):
-        """At most four marks, and the texts stay as they are."""
-        messages = [message(*row) for row in rows]
-        shown = wire.marked(messages)
-        parts = [each["content"] for each in shown if isinstance(each["content"], list)]
-        self.assertLessEqual(len(parts), 4)
-        texts = [c[0]["text"] if isinstance(c, list) else c for c in (m["content"] for m in shown)]
-        self.assertEqual(texts, [each["content"] for each in messages])

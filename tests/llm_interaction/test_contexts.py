@@ -53,11 +53,12 @@ class TestContexts(unittest.TestCase):
         self.assertIn(ending, " ".join(text.split()))
 
     def test_the_order(self):
-        """Rules, persona, place, each a paragraph; what is empty leaves none."""
+        """Who it is, persona, place, rules, each a paragraph; what is empty leaves none."""
         awake = CONTEXTS[CONTEXT_AWAKE]
         text = system_prompt(awake, "Aria", "A bard.", "Where you are: Inn")
-        self.assertEqual(text.split("\n\n")[1:], ["A bard.", "Where you are: Inn"])
-        self.assertEqual(len(system_prompt(awake, "Aria", "").split("\n\n")), 1)
+        self.assertEqual(text.split("\n\n")[1:3], ["A bard.", "Where you are: Inn"])
+        self.assertTrue(text.split("\n\n")[3].startswith(awake.rules))
+        self.assertEqual(len(system_prompt(awake, "Aria", "").split("\n\n")), 2)
 
     def test_words_that_two_languages_have(self):
         """By default that of the line and of the talk, in each context."""

@@ -370,10 +370,9 @@ class TestRoundTrip(unittest.TestCase):
 
     def test_people(self):
         """Everybody here, and who of them is an assistant."""
-        row = conversation.people_row([("Alice", False), ("Old (Corvin)", True)])
-        self.assertEqual(row, "(Here: Alice, Old Corvin (an assistant))")
-        self.assertEqual(conversation.people_row([]), "(Here: nobody else)")
-        self.assertEqual(self.read(row)[0].label, "Here")
+        named = conversation.people_named([("Alice", False), ("Old (Corvin)", True)])
+        self.assertEqual(named, "Alice, Old Corvin (an assistant)")
+        self.assertEqual(conversation.people_named([]), "nobody else")
 
 
 class TestTimes(unittest.TestCase):
@@ -509,30 +508,6 @@ class TestTurns(unittest.TestCase):
         for one, other in itertools.pairwise(turns):
             if one["role"] == other["role"] != "tool":
                 self.assertTrue(one.get("tool_calls") or other.get("tool_calls"))
-
-    def test_the_newest(self):
-        """The lines behind the newest notes of what holds now, before what was said since."""
-        before, now = talk_line("Al", "say", "one"), note(conversation.NOW, "noon")
-        two, three = (talk_line("Bob", "say", text) for text in ("two", "three"))
-        user = {"role": "user", "content": "\n".join((before, now, two, three))}
-        for messages, lines in (
-            ((user,), ["two", "three"]),
-            (
-                (user, {"role": "assistant", "content": "Aye."}, {**user, "content": before}),
-                ["two", "three"],
-            ),
-            (
-                (
-                    user,
-                    {"role": "assistant", "content": "Aye."},
-                    {**user, "content": f"{now}\n{before}"},
-                ),
-                ["one"],
-            ),
-            (({**user, "content": before},), []),
-        ):
-            turns = conversation.read_prompt(messages).turns
-            self.assertEqual([line.text for line in conversation.newest_turn(turns)], lines)
 
 
 class TestAskedAgain(unittest.TestCase):

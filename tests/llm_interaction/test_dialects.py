@@ -14,7 +14,7 @@ from evennia_ai.llm_interaction.reply import MACHINE_TEXT, fault
 from tests.growth import assert_not_square
 from tests.strategies import FEW
 
-TOOLS = {"say": "text", "look": "", "noop": "", "search_memory": "query", "give": ""}
+TOOLS = {"say", "look", "noop", "search_memory", "give"}
 S = 'Two ales, "the dark ones", cost {4} coins.'
 J = json.dumps({"text": S})
 ESCAPED = S.replace('"', '\\"')
@@ -183,7 +183,6 @@ CALLED = {
     "FunctionGemma": f"<start_function_call>call:say{{text:<escape>{S}<escape>}}"
     "<end_function_call>",
     "Gemini": f"```tool_code\nprint(default_api.say(text={json.dumps(S)}))\n```",
-    "Gemini, tag": f"<tool_code>print(say({json.dumps(S)}))</tool_code>",
     "Step": "<\uff5ctool_calls_begin\uff5c><\uff5ctool_call_begin\uff5c>function"
     f'<\uff5ctool_sep\uff5c><steptml:invoke name="say"><steptml:parameter name="text">{S}'
     "</steptml:parameter></steptml:invoke><\uff5ctool_call_end\uff5c><\uff5ctool_calls_end\uff5c>",
@@ -196,7 +195,6 @@ CALLED = {
     "Llama 4": f'<|python_start|>[say(text="{ESCAPED}")]<|python_end|><|eom|>',
     "name as key": f'{{"say": {J}}}',
     "action as object": f'Thought: {THOUGHT}\nAction: {{"name": "say", "arguments": {J}}}',
-    "bare Python": f"say({json.dumps(S)})",
     "quoted twice": f'<tool_call>{{"name": "say", "arguments": {json.dumps(J)}}}</tool_call>',
     "Harmony, bare, at once": f"commentary to=functions.say json\n{J}",
     "Harmony, name and kind glued": f"analysis{THOUGHT}assistantcommentary to=functions.sayjson{J}",
@@ -226,21 +224,11 @@ CALLED = {
     "code tag": f'<code>say(text="{ESCAPED}")</code>',
     "XML in a fence": f'```xml\n<tool_call>{{"name": "say", "arguments": {J}}}</tool_call>\n```',
     "escaped": f'&lt;tool_call&gt;{{"name": "say", "arguments": {J}}}&lt;/tool_call&gt;',
-    "ReAct, plain": f"Action: say\nAction Input: {S}",
-    "ReAct, brackets": f"Action: say[{S}]",
     "ReAct, made-up result": f"Action: say\nAction Input: {J}\nObservation: It is said.",
     "Gemini, made-up result": f"```tool_code\nsay(text={json.dumps(S)})\n```\n```tool_outputs\nNo\n```",
     "Gemini, API": f'{{"functionCall": {{"name": "say", "args": {J}}}}}',
     "parallel": f'{{"tool_uses": [{{"recipient_name": "functions.say", "parameters": {J}}}]}}',
     "command": f'{{"command": "say", "args": {J}}}',
-    "schema's frame": f'{{"name": "say", "parameters": {{"type": "object", "properties": {J}}}}}',
-    "frame twice": f'<tool_call>{{"name": "say", "arguments": {{"arguments": {J}}}}}</tool_call>',
-    "label": f'Tool call: {{"name": "say", "arguments": {J}}}',
-    "label and code": f"Function call: say({json.dumps(S)})",
-    "told": f"[Calling tool: say with arguments {J}]",
-    "bold": f"**say**: {J}",
-    "attribute": '<say text="' + S.replace('"', "'") + '"/>',
-    "text protocol": f"TOOL say {J}",
     "MiniMax 3": f']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="say">]<]minimax[>[<text>{S}'
     "]<]minimax[>[</text>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
     "Kimi 3": '<|open|>tools<|sep|><|open|>call tool="say" index="1"<|sep|><|open|>argument key="text" '
@@ -249,34 +237,19 @@ CALLED = {
     f"{S}</|DSML|parameter></|DSML|invoke></|DSML|function_calls>",
     "LongCat, keys": "<longcat_tool_call>say<longcat_arg_key>text</longcat_arg_key>"
     f"<longcat_arg_value>{S}</longcat_arg_value></longcat_tool_call>",
-    "GLM, key left out": f"<tool_call>say\n<arg_value>{S}</arg_value>\n</tool_call>",
     "Gemma 4, other quotes": f'<|tool_call|>call:say{{text:<|">{S}<|">}}<tool_call|>',
     "Functionary 3": f"<|from|> assistant\n<|recipient|> say\n<|content|> {J}",
     "Qwen agent": f"\u273fFUNCTION\u273f: say\n\u273fARGS\u273f: {J}\n\u273fRESULT\u273f",
     "Cline": f"<use_mcp_tool><tool_name>say</tool_name><arguments>{J}</arguments></use_mcp_tool>",
     "JavaScript": f"```js\nawait functions.say({{text: {json.dumps(S)}}});\n```",
     "ReAct, bold": f"**Thought:** {THOUGHT}\n**Action:** say\n**Action Input:** {J}",
-    "ReAct, brackets of Python": f"Action: say({json.dumps(S)})",
     "ReAct, plan": f'Plan: I answer.\nAction: ```json\n[{{"tool_name": "say", "parameters": {J}}}]\n```',
     "Qwen coder, mark torn": f"<tool_call>\n<function=say\n<parameter=text>\n{S}\n</parameter></function></tool_call>",
     "Grok": f'<xai:function_call name="say"><parameter name="text">{S}</parameter></xai:function_call>',
-    "label of a path": f'-> tool/function_call\n[{{"name": "say", "arguments": {J}}}]',
     "ReAct, blank lines": f"Thought: {THOUGHT}\n\nAction: say\n\nAction Input: {J}",
-    "labels in a mark": f"<tool_call>\nname: say\narguments: {J}\n</tool_call>",
-    "labels, numbered": f"1. Action: say\n2. Action Input: {J}",
-    "label in brackets": f"[tool: say]\n{J}",
-    "name in an action": f'<action name="say">{S}</action>',
     "name inside": f"<invoke><name>say</name><text>{S}</text></invoke>",
-    "arguments as a list": f'{{"name": "say", "arguments": [{json.dumps(S)}]}}',
-    "labels": f"Tool: say\nArguments: {J}",
-    "labels, YAML": f"action: say\ntext: {S}",
-    "label and object": f"Using tool: say\n{J}",
     "other keys": f'{{"Tool_Name": "say", "tool_args": {J}}}',
-    "argument by another name": f'{{"name": "say", "arguments": {{"message": {json.dumps(S)}}}}}',
-    "argument miscased": f'{{"Name": "Say", "Arguments": {{"Text": {json.dumps(S)}}}}}',
-    "attribute, alone": '<invoke name="say" text="' + S.replace('"', "'") + '"/>',
 }
-SAY_LAMP = (("say", '{"text": "lamp"}'),)
 # What is no call, and stays as it is.
 PROSE = (
     "He said: {name: say}, and left.",
@@ -352,8 +325,7 @@ class TestRead(unittest.TestCase):
         for name, text in CALLED.items():
             with self.subTest(name):
                 ((tool, arguments),) = read(text, TOOLS).calls
-                said = S.replace('"', "'") if name.startswith("attribute") else S
-                self.assertEqual((tool, json.loads(arguments)), ("say", {"text": said}))
+                self.assertEqual((tool, json.loads(arguments)), ("say", {"text": S}))
                 self.assertEqual(read(text, TOOLS).text, "")
 
     def test_words_around(self):
@@ -416,16 +388,19 @@ class TestRead(unittest.TestCase):
             ('{"name": "Old Tom", "type": "ferryman"}', ()),
             ('<tool_call>{"name": "dance", "arguments": {}}</tool_call>', (("dance", "{}"),)),
             ("<function=noop></function>", (("noop", "{}"),)),
+            ('<think>I greet. <say>{"text": "Hi"}</say>', (("say", '{"text": "Hi"}'),)),
+            (
+                '{"action": "say", "toWhom": "Bob", "action_points": 2}',
+                (("say", '{"toWhom": "Bob", "action_points": 2}'),),
+            ),
             ("*noop*", (("noop", "{}"),)),
-            ("say({[]: 1})", ()),
+            ("say({[]: 1})", (("say", "{}"),)),
             ("Tool: say\nUse: nails", ()),
             ("Action: look\nAction Input:", (("look", "{}"),)),
-            ("<function=say>lamp</function>", SAY_LAMP),
-            ('I look. {"name": "look", "arguments": {}}', (("look", "{}"),)),
-            ('Hm.\n```json\n{"tool": "look", "args": {}}\n```\nSo.', (("look", "{}"),)),
-            ('I say {"text": "lamp"', SAY_LAMP),
+            ("<function=say>lamp</function>", (("say", "lamp"),)),
+            ('I look. {"name": "look", "arguments": {}}', ()),
+            ('I say {"text": "lamp"', ()),
             ('He wrote {"tool": "dance", "args": {}} there.', ()),
-            ('Hm. {"name": "say", "arguments": {"text": "lamp"}}', SAY_LAMP),
             ('<tool_call>{"name": "look"}</tool_call>', (("look", "{}"),)),
             ('I note {"a": 1}, ' * 9 + '{"name": "look", "arguments": {}}', ()),
             ("I look(around me) and say(", ()),
@@ -554,15 +529,10 @@ class TestRepaired(unittest.TestCase):
             "{}" + J,
             J + J,
             f"[{J}]",
-            f'{{"arguments": {J}}}',
-            f'{{"input": {json.dumps(J)}}}',
-            f'{{"type": "object", "properties": {J}}}',
             f"json\n{J}",
             f"<|constrain|>json<|message|>{J}",
             f"<arg_key>text</arg_key><arg_value>{S}</arg_value>",
             f"text={json.dumps(S)}",
-            S,
-            json.dumps(S),
         ):
             with self.subTest(text):
                 self.assertEqual(json.loads(repaired("say", text, TOOLS)[1]), whole)

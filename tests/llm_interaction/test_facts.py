@@ -7,23 +7,23 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import heard_line
 from evennia_ai.llm_interaction.facts import (
     APPENDIX_SHARE,
     APPENDIX_TITLE,
-    LEAST_KEPT,
     LEAST_WORDS,
     MOST_INVENTED,
     Fact,
     covered,
     facts,
     invented,
-    keeps_none,
     lost,
     nouns_have_capitals,
     source_facts,
 )
-from evennia_ai.llm_interaction.summary import request_text
+from evennia_ai.llm_interaction.summary import LEAST_KEPT, Task, finished, request_text
+from evennia_ai.llm_interaction.values import ModelReply
 from tests.strategies import FEW, MANY, awkward_texts
 
 TALKS = tomllib.loads(Path(__file__).with_name("summaries.toml").read_text("utf-8"))["talk"]
@@ -89,11 +89,11 @@ class TestFacts(unittest.TestCase):
     def test_equal_by_value(self):
         """A number is found in any form of the same value, and in no other number."""
         for one, other in (
-            ("1,200", "1200"), ("1.200,50", "1200.5"), ("05:30", "5:30"), ("3.50", "3,5"),
-            ("5.0", "5"), ("340", "٣٤٠"), ("007", "7"), ("0", "00"), ("0:05", "00:05"),
+            ("1,200", "1200"), ("1.200", "1,200"), ("05:30", "5:30"), ("3.5", "3,5"),
+            ("340", "٣٤٠"), ("007", "7"), ("0", "00"), ("0:05", "00:05"),
         ):  # fmt: skip
             self.assertEqual(lost(facts(one), f"It was {other} then"), [], one)
-        for one, other in (("3", "13, 30, 3:00, 3.5"), ("17:30", "17 30"), ("12", "1,2")):
+        for one, other in (("3", "13, 30, 3:00, 3.5"), ("17:30", "17 30")):
             self.assertEqual([fact.text for fact in lost(facts(one), other)], [one])
 
     def test_quotations(self):
@@ -201,7 +201,15 @@ class TestCovered(unittest.TestCase):
         self.assertLessEqual(len(line), APPENDIX_SHARE * cap)
 
 
-class TestKeepsNone(unittest.TestCase):
+class TestRefusals(unittest.TestCase):
+    def refused(self, text, source, people):
+        """Whether a reply is no summary of a source."""
+        try:
+            finished(ModelReply(content=text), Task("", source, 10**6, 10**6), people, len, False)
+        except ModelError:
+            return True
+        return False
+
     def test_refusals(self):
         """A text that keeps none of a talk's facts is no summary, in whatever language."""
         for talk in TALKS:
@@ -210,12 +218,12 @@ class TestKeepsNone(unittest.TestCase):
                 continue
             for refusal in ("Sorry, no.", "Das kann ich nicht.", "すみません。", "لا أستطيع."):
                 with self.subTest(refusal=refusal, lines=talk["lines"][:40]):
-                    self.assertTrue(keeps_none(refusal, source, people))
+                    self.assertTrue(self.refused(refusal, source, people))
             for summary in talk["true"]:
                 with self.subTest(summary=summary):
-                    self.assertFalse(keeps_none(f"{talk['lines']}\n{summary}", source, people))
+                    self.assertFalse(self.refused(f"So. {summary}", source, people))
 
     def test_small_talk(self):
         """A talk of few facts may be summarised without any."""
         source = request_text([heard_line("Alice", "o1.a", "say", "Good evening, and good night.")])
-        self.assertFalse(keeps_none("They greeted each other.", source))
+        self.assertFalse(self.refused("They greeted each other.", source, ()))

@@ -81,7 +81,7 @@ class TestForm(unittest.TestCase):
         # Without tools there is nothing to call: it answers in words.
         for bare in (
             reshaped(ModelRequest(model=MODEL, messages=messages), Profile(speech=FORM)),
-            reshaped(asked, Profile(speech=FORM, without=("response_format",))),
+            reshaped(asked, Profile(speech=FORM, flags=("response_format",))),
         ):
             self.assertNotIn("response_format", bare.extra)
             self.assertEqual(bare.messages[0], messages[0])

@@ -8,57 +8,59 @@ from twisted.internet.task import Clock
 
 from evennia_ai.llm_interaction.failures import Failure
 from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy
-from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, plainest
+from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, plainest, taught
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 
-class TestBreaker(unittest.TestCase):
+class TestRest(unittest.TestCase):
     def setUp(self):
         self.clock = Clock()
         policy = RetryPolicy(threshold=3, cooldown_s=10)
-        self.breaker = Model(policy, self.clock.seconds)
+        self.model = Model(policy, self.clock.seconds)
 
     def fail_times(self, times):
         for _ in range(times):
-            self.breaker.failed()
+            self.model.failed()
 
-    def test_opens_after_failures_in_a_row(self):
-        """Failures in a row open it; a success between them starts the count anew."""
+    def test_failures_in_a_row(self):
+        """A model rests after some of them; a success between them starts the count anew."""
         self.fail_times(2)
-        self.breaker.succeeded()
+        self.model.succeeded()
         self.fail_times(2)
-        self.assertTrue(self.breaker.admits())
-        self.breaker.failed()
+        self.assertFalse(self.model.is_resting)
+        self.model.failed()
         self.clock.advance(9.9)
-        self.assertFalse(self.breaker.admits())
+        self.assertTrue(self.model.is_resting)
 
-    def test_the_probe_decides(self):
-        """One call may try; if it fails, it is open for another cool-down, else it closes."""
+    def test_after_a_rest(self):
+        """One failure is enough for the next rest; a success ends them."""
         self.fail_times(3)
-        for end in (self.breaker.failed, self.breaker.abandoned, self.breaker.succeeded):
-            self.clock.advance(10)
-            self.assertEqual((self.breaker.admits(), self.breaker.admits()), (True, False))
-            end()
-            if end == self.breaker.failed:
-                self.assertFalse(self.breaker.admits())
-        self.assertTrue(self.breaker.admits() and self.breaker.admits())
+        self.clock.advance(10)
+        self.assertFalse(self.model.is_resting)
+        self.model.failed()
+        self.assertTrue(self.model.is_resting)
+        self.model.succeeded()
+        self.model.failed()
+        self.assertFalse(self.model.is_resting)
 
     def test_waits(self):
         """They double, half of each is random; what is final or takes too long is given up."""
         policy = RetryPolicy(attempts=5, base_s=1, max_wait_s=6)
-        for failure, attempt, jitter, wait_s in (
-            (Failure("server"), 1, 1.0, 1),
-            (Failure("server"), 2, 1.0, 2),
-            (Failure("server"), 2, 0.0, 1),
-            (Failure("server"), 4, 1.0, 6),
-            (Failure("server"), 5, 0, None),
-            (Failure("auth"), 1, 0, None),
-            (Failure("bad_response"), 2, 0, None),
-            (Failure("rate_limit", 429, 7.0), 1, 0, None),
-            (Failure("rate_limit", 429, 5.0), 1, 0, 5.0),
+        for failure, attempt, least_s, most_s in (
+            (Failure("server"), 1, 0.5, 1),
+            (Failure("server"), 2, 1, 2),
+            (Failure("rate_limit", 429, 5.0), 1, 5, 5),
         ):
             with self.subTest(failure=failure, attempt=attempt):
-                self.assertEqual(policy.wait_s(failure, attempt, jitter), wait_s)
+                wait_s = policy.wait_s(failure, attempt)
+                self.assertTrue(least_s <= wait_s <= most_s, wait_s)
+        for failure, attempt in (
+            (Failure("server"), 5),
+            (Failure("auth"), 1),
+            (Failure("bad_response"), 2),
+            (Failure("rate_limit", 429, 7.0), 1),
+        ):
+            self.assertIsNone(policy.wait_s(failure, attempt), failure)
 
 
 class TestBook(unittest.TestCase):
@@ -74,38 +76,37 @@ class TestBook(unittest.TestCase):
         if isinstance(outcome, str):
             outcome = Failure(outcome, 400, said=said)
         request = ModelRequest(model="m", **more)
-        return self.book.of("m").taught(profile, request, outcome)
+        return taught(profile, request, outcome)
 
     def test_it_is_kept(self):
         """What was learned outlives a restart; a guess does not."""
-        profile = Profile(no_system=True, without=("stop",))
+        profile = Profile(flags=("short_ids", "stop"))
         self.book.keep("m", profile)
         self.assertEqual(self.models().of("m").profile, profile)
-        self.assertEqual(profile.said(), ["takes no system role", "refuses the field `stop`"])
+        self.assertEqual(profile.said(), ["wants short ids of calls", "refuses the field `stop`"])
         self.book.keep("n", plainest(UNKNOWN))
-        self.assertTrue(self.book.of("n").profile.no_tools)
+        self.assertIn("no_tools", self.book.of("n").profile.flags)
         self.assertEqual(self.models().of("n").profile, UNKNOWN)
 
     def test_files_that_cannot_be_used(self):
         """A damaged one counts as none; what cannot be written holds until the restart."""
-        for text in ("{", "[1]", '{"m": 5, "n": {"without": 3, "odd": 1}}'):
+        for text in ("{", "[1]", '{"m": 5, "n": {"flags": 3, "odd": 1}}'):
             self.path.write_text(text)
             book = self.models()
             self.assertEqual((book.of("m").profile, book.of("n").profile), (UNKNOWN, UNKNOWN))
         self.path = self.path / "no" / "folder.json"
         book = self.models()
-        book.keep("m", Profile(no_tools=True))
-        self.assertTrue(book.of("m").profile.no_tools)
+        book.keep("m", Profile(flags=("no_tools",)))
+        self.assertEqual(book.of("m").profile.flags, ("no_tools",))
 
     def test_an_unknown_refusal(self):
-        """The plainest shape is tried once, and again only after the model answered in one."""
-        for shape in (plainest(UNKNOWN), UNKNOWN):
-            self.assertEqual(self.taught(UNKNOWN, "bad_request", "no"), shape)
-        self.book.keep("m", Profile(no_tools=True))
-        self.assertNotEqual(self.taught(UNKNOWN, "bad_request", "no"), UNKNOWN)
+        """It teaches the plainest shape; where that is refused, too, nothing."""
+        shape = self.taught(UNKNOWN, "bad_request", "no")
+        self.assertEqual(shape, plainest(UNKNOWN))
+        self.assertEqual(self.taught(shape, "bad_request", "no"), shape)
 
     def test_what_outcomes_teach(self):
-        """Refusals teach what their words say; thoughts that use up a reply ask for room first."""
+        """Refusals teach what their words say; so does a reply that thoughts used up."""
         said = "Jinja Exception: System role not supported"
         empty = ModelReply(content="", finish_reason="length")
         sent = {"stop": ("\n",), "extra": {"top_k": 5}, "thinking": "off"}
@@ -113,11 +114,11 @@ class TestBook(unittest.TestCase):
             (UNKNOWN, "auth", said, UNKNOWN),
             (UNKNOWN, "server", "down", UNKNOWN),
             (UNKNOWN, ModelReply(content="Hello."), "", UNKNOWN),
-            (UNKNOWN, "server", said, Profile(no_system=True)),
-            (UNKNOWN, empty, "", Profile(thinks=True)),
-            (Profile(thinks=True), empty, "", Profile(thinks=True, thinks_less=True)),
+            (UNKNOWN, "server", said, Profile(flags=("strict",))),
+            (UNKNOWN, empty, "", Profile(flags=("thinks",))),
+            (Profile(flags=("thinks",)), empty, "", Profile(flags=("thinks",))),
             *(
-                (UNKNOWN, "bad_request", f"unknown field {name}", Profile(without=(name,)))
+                (UNKNOWN, "bad_request", f"unknown field {name}", Profile(flags=(name,)))
                 for name in ("stop", "top_k", "reasoning_effort")
             ),
         ):

@@ -1,22 +1,26 @@
 """Whether a model is offered tools: a trial decides, once."""
 
+import threading
 import unittest
+
+from twisted.internet.defer import Deferred, succeed
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import TOOL_RULES
-from evennia_ai.llm_interaction.prompt import TEMPERATURE
+from evennia_ai.llm_interaction.prompt import NO_REPEATS, TEMPERATURE
 from evennia_ai.llm_interaction.values import (
     FORM,
     ONLY_SPEAKS,
     SPEAKS_AND_CALLS,
+    ModelReply,
     ModelRequest,
     TurnRequest,
 )
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
-from evennia_ai.testing import FakeAssistant, ScriptedModel
+from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from tests import loopback
 from tests.loopback import LoopbackServer
 from tests.waiting import pump_until, wait_for
@@ -63,6 +67,18 @@ class TestTrial(unittest.TestCase):
             self.assertEqual(wait_for(client.trial(MODEL)).attempts, 0)
             self.assertEqual(server.trials, trials)
 
+    def test_a_call_that_began_before_it(self):
+        """Its end takes nothing back of what a trial has found meanwhile."""
+        goes_on = threading.Event()
+        server = LoopbackServer(lambda body: goes_on.wait(60) and loopback.text("Aye.")).start()
+        self.addCleanup(server.stop)
+        client = self.client(server)
+        reply = client.complete(ModelRequest(model=MODEL, prompt="Hi"))
+        wait_for(client.trial(MODEL))
+        goes_on.set()
+        self.assertEqual(wait_for(reply).content, "Aye.")
+        self.assertTrue(client.facts(MODEL).calls_tools)
+
     def test_a_server_that_is_down(self):
         """What cannot be tried is unknown; what cannot be asked for is no way to call tools."""
         server = self.server()
@@ -80,23 +96,11 @@ class TestTrial(unittest.TestCase):
         pump_until(lambda: server.trials)
         model.rest(60.0)
         wait_for(done)
-        self.assertTrue(model.is_open)
+        self.assertTrue(model.is_resting)
         self.assertIsNone(client.facts(MODEL).calls_tools)
 
-    def test_servers_of_the_games_own(self):
-        """A known provider's address is none."""
-        litellm = wire.load()
-        for base, own in (
-            ("http://127.0.0.1:8080/v1", True),
-            ("http://gpu.lan:11434", True),
-            ("https://api.openai.com/v1", False),
-            ("https://api.groq.com/openai/v1", False),
-            (None, False),
-        ):
-            where = wire.Endpoint("openai/any", "openai", base)
-            self.assertEqual(wire.is_own_server(litellm, where), own, base)
-        offline = wire.Endpoint("offline/extractive", "offline", "http://127.0.0.1:1")
-        self.assertFalse(wire.is_own_server(litellm, offline))
+    def test_nothing_is_known_before_a_trial(self):
+        """Not even of a server that is configured."""
         self.assertIsNone(ModelClient(api_base="http://127.0.0.1:1").facts(MODEL).calls_tools)
 
     def test_sampling_options_are_sent(self):
@@ -126,7 +130,8 @@ class TestTrial(unittest.TestCase):
             ("default", {"min_p": 0.1}, True, {"extra_body": {"min_p": 0.1}}),
         ):
             request = ModelRequest(model=MODEL, thinking=thinking, extra=extra)
-            self.assertEqual(wire.further_fields(request, MODEL, is_own), wanted)
+            where = wire.Endpoint(MODEL, "openai", "http://gpu.lan:8080/v1" if is_own else None)
+            self.assertEqual(wire.further_fields(request, where), wanted)
         self.assertEqual(
             self.sent(thinking="off")["chat_template_kwargs"], off["chat_template_kwargs"]
         )
@@ -148,6 +153,42 @@ class TestOfferedTools(unittest.TestCase):
             limits = self.aria(calls_tools, **config).limits()
             self.assertEqual(limits.calls_tools, wanted)
             self.assertIn(words, limits.speech)
+
+    def test_while_it_is_tried(self):
+        """Tools come when their prompt has been read ahead, or could not be; not before."""
+        for read in (lambda done: done.callback(None), lambda done: done.errback(ModelError("x"))):
+            aria, done, drafts = self.aria(), Deferred(), []
+            shared = aria.shared_spend
+
+            def reads_ahead(aria=aria, done=done, shared=shared, drafts=drafts):
+                with shared.as_if_tried(aria.model_name):
+                    drafts.append(aria.limits().calls_tools)
+                return done
+
+            def trial(model, aria=aria):
+                self.assertFalse(aria.limits().calls_tools)
+                aria.mind.model.calls_tools = True
+                return succeed(ModelReply("", attempts=0))
+
+            aria.mind.model.trial = trial
+            over = shared.try_out(aria.mind.model, aria.model_name, aria.now(), reads_ahead)
+            self.assertEqual((drafts, aria.limits().calls_tools), ([True], False))
+            read(done)
+            self.assertTrue(aria.limits().calls_tools)
+            over.addErrback(lambda failure: failure.trap(ModelError))
+
+    def test_a_call_that_nobody_offered(self):
+        """A model that calls all the same goes on with its call as it made it, in that turn."""
+        aria = self.aria(None, [call("look"), "Aye."])
+        self.asked(aria)
+        first, second = aria.mind.model.requests
+        self.assertEqual(first.tools, ())
+        self.assertEqual([tool["function"]["name"] for tool in second.tools], ["look"])
+        self.assertEqual([m["role"] for m in second.messages][-2:], ["assistant", "tool"])
+        aria.mind.model.answers = ["Aye, indeed."]
+        later = self.asked(aria)
+        self.assertEqual(later.tools, ())
+        self.assertNotIn("tool", [message["role"] for message in later.messages])
 
     def asked(self, aria):
         aria.history.append([Message("user", "Hello, Aria!")])
@@ -185,6 +226,16 @@ class TestOfferedTools(unittest.TestCase):
         self.assertTrue(asked.prompt.endswith('\nAria says: "'))
         self.assertEqual([text for _, text in aria.game.said], ["A fine room."])
 
+    def test_a_base_model_goes_on(self):
+        """It is shown the card's examples alone, and told not to repeat itself, in talk only."""
+        for examples, spoken in (("", 0), ("Odo: Ho, Aria!\nAria: Ho, Odo.", 1)):
+            for extra in ({}, {"presence_penalty": 0, "top_k": 5}):
+                options = {"llm_api": "completion", "examples": examples, "llm_extra": extra}
+                asked = self.asked(self.aria(None, ["A fine room."], **options))
+                self.assertEqual(asked.prompt.count("Aria says:"), spoken + 1)
+                ours = {"temperature": TEMPERATURE, **NO_REPEATS}
+                self.assertEqual(asked.extra, {**ours, **extra})
+
     def test_a_base_model_extracts_facts(self):
         """Each whole line is a journal entry, and the pass is over."""
         answer = " Bram owes Ilse four silver.\n- The well is dry.\n- Wen"
@@ -194,4 +245,5 @@ class TestOfferedTools(unittest.TestCase):
         [asked] = aria.mind.model.requests
         self.assertTrue(asked.prompt.endswith("\n-"))
         written = [entry.content for entry in aria.obj.journal.recent(5)]
+        self.assertEqual(asked.extra, {})
         self.assertEqual(written, ["Bram owes Ilse four silver.", "The well is dry."])

@@ -6,7 +6,7 @@ import unittest
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import trial
 from evennia_ai.llm_interaction.contexts import TOOL_RULES
-from evennia_ai.llm_interaction.conversation import newest_turn, read_prompt
+from evennia_ai.llm_interaction.conversation import read_prompt
 from evennia_ai.llm_interaction.trial import (
     GREETING,
     GUEST,
@@ -77,11 +77,11 @@ class TestTrial(unittest.TestCase):
         for request, line in zip(requests, (GREETING, SMALL_TALK, ORDER), strict=True):
             reading = read_prompt(request.messages)
             self.assertEqual(reading.me, ME)
-            self.assertEqual([heard.text for heard in newest_turn(reading.turns)], [line])
+            self.assertEqual(reading.heard()[-1].text, line)
             self.assertEqual(len(reading.heard()), 5)
             self.assertIn(TOOL_RULES, request.messages[0]["content"])
             self.assertIn("copper lamp", reading.place["What you carry"])
-            self.assertEqual([*request.called], [t["function"]["name"] for t in request.tools])
+            self.assertEqual(request.called, {t["function"]["name"] for t in request.tools})
             self.assertEqual((request.model, request.timeout_s), ("any/model", 9.0))
         beginnings = {str(request.messages[:-1]) for request in requests}
         self.assertEqual(len(beginnings), 1)  # which servers cache

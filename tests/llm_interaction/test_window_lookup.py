@@ -34,20 +34,20 @@ class TestLookup(LoopbackCase):
     def test_llama_and_vllm(self):
         """llama.cpp is asked with the key; vLLM lists models; the least of the answers counts."""
         self.server.pages["/props"] = PROPS_4096
-        self.assertEqual(self.asked(), (Window(4096, PROPS), True))
+        self.assertEqual(self.asked(), Window(4096, PROPS))
         self.assertEqual(self.server.lookups[0].headers["authorization"], f"Bearer {KEY}")
         self.server.pages["/v1/models"] = {"data": [{"id": "any", "max_model_len": 2048}]}
-        self.assertEqual(self.asked(), (Window(2048, MODELS), True))
+        self.assertEqual(self.asked(), Window(2048, MODELS))
 
     def test_ollama(self):
-        """Ollama's largest window is a guess, to be asked again; the loaded one is final."""
+        """A model's page has its largest window, the list of loaded ones the one in use."""
         self.server.pages["/api/show"] = {"model_info": {"llama.context_length": 131072}}
-        self.assertEqual(self.asked(), (Window(131072, SHOWN), False))
+        self.assertEqual(self.asked(), Window(131072, SHOWN))
         (shown,) = (each for each in self.server.lookups if each.path == "/api/show")
         self.assertEqual(shown.body, {"model": "any"})
         loaded = {"models": [{"name": "any:latest", "context_length": 4096}]}
         self.server.pages["/api/ps"] = loaded
-        self.assertEqual(self.asked(), (Window(4096, LOADED), True))
+        self.assertEqual(self.asked(), Window(4096, LOADED))
 
     def test_other_servers(self):
         """LM Studio, KoboldCpp and TabbyAPI say it on pages of their own."""
@@ -60,7 +60,7 @@ class TestLookup(LoopbackCase):
             with self.subTest(path):
                 self.server.pages.clear()
                 self.server.pages[path] = page
-                self.assertEqual(self.asked(), (window, True))
+                self.assertEqual(self.asked(), window)
 
     def test_a_router(self):
         """llama.cpp's router is asked for the model by name."""
@@ -69,19 +69,19 @@ class TestLookup(LoopbackCase):
         self.assertIn("/props?model=any", [lookup.path for lookup in self.server.lookups])
 
     def test_a_server_without_a_word_on_windows(self):
-        """It is not asked again soon; one that is down is, and one that may be loading a model."""
-        self.assertEqual(self.asked(), (None, True))
+        """It says nothing, as one that is down, or may be loading a model."""
+        self.assertEqual(self.asked(), None)
         self.server.pages.update({"/props": ["x"], "/v1/models": "y", "/api/ps": 3})
-        self.assertEqual(self.asked(), (None, True))
+        self.assertEqual(self.asked(), None)
         self.server.page_status = 503
-        self.assertEqual(self.asked(), (None, False))
-        self.assertEqual(self.asked("http://127.0.0.1:9/v1"), (None, False))
+        self.assertEqual(self.asked(), None)
+        self.assertEqual(self.asked("http://127.0.0.1:9/v1"), None)
 
     def test_a_server_that_hangs(self):
         """The wait for a server that accepts and never answers is bounded."""
         with socket.create_server(("127.0.0.1", 0)) as silent:
             answer = self.asked(f"http://127.0.0.1:{silent.getsockname()[1]}/v1")
-            self.assertEqual(answer, (None, True))
+            self.assertIsNone(answer)
 
 
 class TestLearning(LoopbackCase):

@@ -129,7 +129,7 @@ class TestKnown(unittest.TestCase):
         self.assertEqual(known.limit(9000), Window(9000, TABLE))
         known = known.told(Window(8192, PROPS))
         self.assertEqual(known.limit(9000), Window(8192, PROPS))
-        known = known.overflowed(4096, 6000, 500)
+        known = known.overflowed(4096, 6500)
         self.assertEqual(known.limit(9000), Window(4096, NAMED))
         # What an overflow told holds until the server says another window.
         for served, limit in ((None, 4096), (8192, 4096), (6000, 6000)):
@@ -137,14 +137,14 @@ class TestKnown(unittest.TestCase):
             self.assertEqual(known.limit().tokens, limit)
 
     def test_a_named_window_replaces_a_guess(self):
-        """A guess gives way to a window that is named, a named one only to a smaller one."""
-        known = KnownWindow().overflowed(None, 2000, 0)
+        """A guess gives way to a window that is named."""
+        known = KnownWindow().overflowed(None, 2000)
         self.assertEqual(known.limit(), Window(1000, HALVED))
-        known = known.overflowed(1500, 0, 0)
+        known = known.overflowed(1500, 0)
         self.assertEqual(known.limit(), Window(1500, NAMED))
-        self.assertEqual(known.overflowed(1600, 0, 0), known)
+        self.assertEqual(known.overflowed(None, 0), known)
         # A server that refuses far less than its table says has another window.
-        known = KnownWindow().overflowed(None, 4000, 1000, 128000)
+        known = KnownWindow().overflowed(None, 5000)
         self.assertEqual(known.limit(128000), Window(2500, HALVED))
 
     @given(
@@ -157,6 +157,6 @@ class TestKnown(unittest.TestCase):
         """After each overflow the limit is less than the refused request, whatever it named."""
         known = KnownWindow(served and Window(served, PROPS))
         for prompt, named in refused:
-            known = known.overflowed(named, prompt, 500, listed)
+            known = known.overflowed(named, prompt + 500)
             self.assertLess(known.limit(listed).tokens, prompt + 500)
             self.assertGreaterEqual(known.limit(listed).tokens, 1)

@@ -8,14 +8,15 @@ import socket
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
 from evennia_ai import __version__
 from evennia_ai.errors import ModelError, StoreError
 from evennia_ai.llm_interaction.budget import packed
-from evennia_ai.llm_interaction.facts import covered, invented, source_facts
-from evennia_ai.llm_interaction.summary import finished
+from evennia_ai.llm_interaction.facts import covered, source_facts
+from evennia_ai.llm_interaction.summary import Task, finished
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.mind import WORK, find, name_of
@@ -88,11 +89,11 @@ class TestRequests(MindTest):
         mind = self.mind()
         lost = source_facts("So Elin paid 12 crowns in Oakhaven.")
         reply = ModelReply(content="Elin came.")
+        task = Task("Summarise.", "Elin came to Oakhaven.", 100, 50, "Elin came to Oakhaven.")
         for function, args in (
             (count_tokens, ("bees " * 50_000, COUNT)),
             (packed, (["one two", "three"], 3, COUNT)),
-            (finished, (reply, 100, 50, COUNT, False)),
-            (invented, ("Then Zed paid 40.", "Elin came.", ["Elin"])),
+            (finished, (reply, task, ["Elin"], COUNT, False)),
             (dimensions, ()),
             (source_facts, ("Elin in Oakhaven", ["Elin"])),
             (covered, (lost, "Elin", [], 100, COUNT)),
@@ -103,7 +104,7 @@ class TestRequests(MindTest):
                 here = function(*args)
                 self.assertEqual(json.dumps(there, default=repr), json.dumps(here, default=repr))
         with self.assertRaisesRegex(ModelError, "not shorter"):
-            wait_for(mind.work(finished, reply, 1, 50, COUNT, False))
+            wait_for(mind.work(finished, reply, replace(task, tokens=1), [], COUNT, False))
 
     def test_other_work(self):
         """A function that is not listed runs here; by its name it is refused there."""

@@ -10,16 +10,17 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pages import ASIDE, put_aside
-from evennia_ai.history.records import EMPTIED, LIVE
+from evennia_ai.history.records import EMPTIED
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
-from evennia_ai.privacy.forget import forget_people, remake_summary
+from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.journal_entry import synthesis_id
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
+from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S
-from evennia_ai.sleep.compaction.remake import MOST_TRIES
+from evennia_ai.sleep.compaction.remake import remake_next
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.initiative import Cue
 from tests.asked import model_down, source_of
@@ -106,10 +107,10 @@ class ForgettingTest(MemoryWorldTest):
         return wait_for(alone(forget_people, self.script, self.body, [ALICE.id], asked_at, until))
 
     def remake(self):
-        """Every emptied summary is made again."""
-        tried = set()
-        while wait_for(alone(remake_summary, self.script, tried)):
-            continue
+        """Every emptied summary is made again, until a model fails."""
+        self.script.runtime.stale_waits = 0, 0.0
+        while self.script.state.stale and not self.script.runtime.stale_waits[0]:
+            wait_for(remake_next(self.script))
 
     def lines_of(self, speaker):
         """All that somebody said, live and archived."""
@@ -171,36 +172,36 @@ class TestForgotten(ForgettingTest):
         self.assertEqual(notes, ["I like ale.", "Guests like a fire."])
 
     def test_bonds_of_others(self):
-        """No event in them has a name under which she was known, by profile or by her lines."""
-        masked = replace(ALICE, key="Masked Fox")
-        self.script.history.append([Message("user", "It is raining.", speaker=masked)])
-        alice = self.body.entities.get(ALICE.id)
-        alice = with_alias(alice, "Lissy", self.script.now(), "", "public")
-        self.body.entities.put({ALICE.id: alice})
-        for why in ("helped Alice home", "danced with the masked fox", "hit Lissy", "paid"):
-            self.script.bonds.note(BOB, 5, why)
+        """Events in them go by what they rest on or repeat in a row of her words, not by name."""
+        [hers] = [m for m in self.script.history.messages() if m.speaker_id == ALICE.id][-1:]
+        for why, source in (
+            ("helped Alice home", ""),
+            ("Alice said so", hers.id),
+            (f"my boat is called {SECRET}{self.number}x", ""),
+            ("paid", ""),
+        ):
+            self.script.bonds.note(BOB, 5, why, source)
         self.forget()
-        (left,) = self.script.bonds.get(BOB.id).events
-        self.assertEqual(left.why, "paid")
+        left = [event.why for event in self.script.bonds.get(BOB.id).events]
+        self.assertEqual(left, ["helped Alice home", "paid"])
 
     def test_what_was_said_unasked(self):
-        """A line that nobody asked for goes where it names her, by any name; so does a delivery."""
+        """A line that nobody asked for goes if it was for her alone: a delivery, a greeting."""
         carol = Speaker("Carol", "o4.c")
-        for name in (carol.key, "Lissy"):
-            self.body.entities.put({carol.id: new_profile(carol.id, name, self.script.now())})
         delivered = self.said('Bob asked me to tell you: "Pay."', BOB, **{"for": carol.id})
         lines = [
-            Message("assistant", text, speaker=ARIA_SPEAKER)
-            for text in ("Lissy, how are your hens?", "Sit by the fire, Carol Ann!", "Rain again.")
+            self.said("Good evening, Carol.", carol),
+            Message("assistant", "Sit by the fire, Carol!", speaker=ARIA_SPEAKER),
+            Message("assistant", "Psst.", speaker=ARIA_SPEAKER, audience=private([carol.id])),
+            self.said("Carol was here.", BOB),
         ]
-        lines.append(self.said("Carol was here.", BOB))
         ids = [message.id for message in self.script.history.append([delivered, *lines])]
         self.script.runtime.cue = Cue("Carol has come", self.script.now())
         self.script.runtime.forget([carol.id], "")
         self.assertIsNone(self.script.runtime.cue)
-        wait_for(alone(forget_people, self.script, self.body, [carol.id], AT, names=["Carol"]))
+        wait_for(alone(forget_people, self.script, self.body, [carol.id], AT))
         left = [message.content for message in self.script.history.by_ids(ids)]
-        self.assertEqual(left, ["Rain again.", "Carol was here."])
+        self.assertEqual(left, ["Sit by the fire, Carol!", "Carol was here."])
         self.assert_proven()
 
     def test_summaries_are_made_again(self):
@@ -213,7 +214,7 @@ class TestForgotten(ForgettingTest):
         self.remake()
         after = self.script.history.summaries()
         self.assertEqual({r.id for r in after}, before)
-        public = [r for r in after if r.audience == "public" and r.segment]
+        public = [r for r in after if r.audience == "public" and r.segments]
         self.assertEqual(len(public), 2)
         for record in public:
             self.assertRegex(record.text, "barley")
@@ -261,7 +262,7 @@ class TestForgotten(ForgettingTest):
             "Barley was spoken of." if request.model.startswith("offline") else model_down()
         )
         self.remake()
-        records = [r for r in self.script.history.summaries() if r.segment]
+        records = [r for r in self.script.history.summaries() if r.segments]
         self.assertIn("extractive", {r.level for r in records})
         self.assert_forgotten()
 
@@ -277,7 +278,8 @@ class TestForgotten(ForgettingTest):
                     self.assertTrue(empty)
                     if gives_up:
                         self.world.model.default = model_down()
-                    for _ in range(MOST_TRIES + 1 if gives_up else 1):
+                    for _ in range(9 if gives_up else 1):
+                        begin_behind(self.script)
                         wait_for(run_sleep_tick(self.script, self.body))
                         self.world.later(MOST_WAIT_S)
                     self.world.model.default = parrot
@@ -320,11 +322,9 @@ class TestForgotten(ForgettingTest):
         event = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(1,), limit=9)
         for audience in (private([ALICE.id, BOB.id]), WHISPER, private([BOB.id])):
             self.script.budgets.note(replace(event, audience=audience))
-        self.script.budgets.save()
         self.forget()
         kept = [each.audience for each in self.script.budgets.events() if each.at == 1.0]
         self.assertEqual(kept, [private([BOB.id])])
-        self.assertNotIn(ALICE.id, repr(self.world.attribute("token_budgets")))
 
     def test_twice(self):
         """Asked again, nothing more goes."""
@@ -338,11 +338,7 @@ class TestForgotten(ForgettingTest):
 
 class TestRollback(ForgettingTest):
     def test_after_forgetting(self):
-        """Both are taken back; what is forgotten stays forgotten, also as a former text."""
-        history = self.script.history
-        [record] = [r for r in history.summaries() if r.status == LIVE][-1:]
-        former = {**record.extra, "former": f"{SECRET}1x was there."}
-        history.save_summary(replace(record, extra=former))
+        """Both are taken back; what is forgotten stays forgotten."""
         self.forget()
         self.remake()
         for _ in range(2):
@@ -369,7 +365,7 @@ class TestRollback(ForgettingTest):
         self.forget()
         kept = history.segment(segment.id)
         self.assertNotEqual(kept.checksum, kept.sha256)
-        self.assertTrue(kept.tombstones)
+        self.assertLess(len(kept.messages), len(segment.messages))
 
 
 class Stopped(Exception):

@@ -6,16 +6,15 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import measure_fixed
-from evennia_ai.privacy.forget import forget_people, remake_summary
+from evennia_ai.privacy.forget import forget_people
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.testing import ScriptedModel, call
-from evennia_ai.turns.tick import Tick
 from tests.privacy.test_forget import ALICE, AT, BOB, SECRET, ForgettingTest, parrot
-from tests.steps import COMMIT_STEPS, REMAKE_STEPS
+from tests.steps import COMMIT_STEPS
 from tests.waiting import pump_until, wait_for
 
 # The kinds of compaction, and the steps of their commits.
-KINDS = {"background": (*COMMIT_STEPS, "done"), "better": REMAKE_STEPS, "emergency": ("done",)}
+KINDS = {"background": (*COMMIT_STEPS, "done"), "emergency": ("done",)}
 # More model calls than any compaction of these tests makes.
 MOST_CALLS = 40
 
@@ -50,9 +49,6 @@ class TestInTheBackground(ForgettingTest):
         measure_fixed(self.script, self.body)
         while self.script.usage() < (0.72 if kind == "background" else 0.85):
             self.talk(1)
-        if kind == "better":
-            self.world.model.default = self.extract
-            self.assertTrue(wait_for(Tick(self.script).check_emergency()))
         world, others = self.world, self.lines_of(BOB)
         world.script = world.body = world.model = None  # what no restart outlives
         return world, others
@@ -91,18 +87,9 @@ class TestInTheBackground(ForgettingTest):
         self.assertGreater(number, 1, "no model was asked")
 
     def forgetting(self):
-        """Forget Alice under the turn lock, as `aiforget` does; summaries are made again."""
-        tried = set()
-
-        def remade(left):
-            if not left:
-                return None
-            done = self.script.run_exclusive(lambda: remake_summary(self.script, tried))
-            return done.addCallback(remade)
-
+        """Forget Alice under the turn lock, as `aiforget` does."""
         people = [ALICE.id]
-        done = self.script.run_exclusive(lambda: forget_people(self.script, self.body, people, AT))
-        return done.addCallback(remade)
+        return self.script.run_exclusive(lambda: forget_people(self.script, self.body, people, AT))
 
     def late(self):
         """The held model answers after all."""
@@ -113,8 +100,8 @@ class TestInTheBackground(ForgettingTest):
     def assert_forgotten(self):
         """And nothing runs, and nothing of an unfinished compaction is noted."""
         runtime = self.script.runtime
-        busy = (runtime.behind, runtime.lock.running, runtime.compacting)
-        self.assertEqual(busy, (None, None, ""))
+        busy = (runtime.behind, runtime.lock.running)
+        self.assertEqual(busy, (None, None))
         self.assertEqual((self.script.state.signals, self.script.errors), ({}, []))
         super().assert_forgotten()
 
@@ -127,6 +114,7 @@ class TestInTheBackground(ForgettingTest):
                 done = self.forgetting()
                 self.world.model.held = False
                 wait_for(done)
+                self.remake()
                 self.late()
                 self.assert_forgotten()
 
@@ -145,7 +133,7 @@ class TestInTheBackground(ForgettingTest):
                     turn.callback(None)
                     wait_for(done)
                     made = len(self.script.history.compactions()) - before
-                    self.assertEqual(made, 0 if is_first or kind == "better" else 1)
+                    self.assertEqual(made, 0 if is_first else 1)
                     self.assert_forgotten()
 
     def test_between_the_parts_of_the_commit(self):
@@ -165,5 +153,5 @@ class TestInTheBackground(ForgettingTest):
                     [done] = asked
                     wait_for(done)
                     made = len(self.script.history.compactions()) - before
-                    self.assertEqual(made, 0 if kind == "better" else 1)
+                    self.assertEqual(made, 1)
                     self.assert_forgotten()

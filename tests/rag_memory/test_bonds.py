@@ -127,6 +127,22 @@ class TestBonds(MemoryWorldTest):
             self.assertEqual(bond.only(lambda e: e.audience == PUBLIC).points(0.0), of_public)
             self.assertEqual(Bond.from_dict(bond.to_dict()), bond)
 
+    def test_mood_of_those_present(self):
+        """The newest event of the last hour with somebody present makes the mood."""
+        self.bonds.note(BOB, -5, "broke a jug")
+        self.world.later(60)
+        self.bonds.note(ALICE, 5, "swept up")
+
+        def feelings(*people):
+            present = {person.id: person.key for person in people}
+            return self.script.seen(PUBLIC).feelings(present, self.script.now())
+
+        self.assertEqual(feelings(), [])
+        self.assertEqual(feelings(BOB), ['Your mood: upset, because of Bob: "broke a jug"'])
+        self.assertEqual(feelings(BOB, ALICE), ['Your mood: pleased, because of Alice: "swept up"'])
+        self.world.later(3600)
+        self.assertEqual(feelings(BOB, ALICE), [])
+
     def test_refused(self):
         """Points outside the range, and no reason."""
         for points, why in ((0, "x"), (21, "x"), (-21, "x"), (1.5, "x"), (5, " ")):
@@ -134,18 +150,18 @@ class TestBonds(MemoryWorldTest):
                 self.bonds.note(ALICE, points, why)
 
     def test_forgotten(self):
-        """The bonds of those who are forgotten go, and what rests on them or names them.
-
-        Names are whole words, in scripts without spaces, too; an empty one is in no reason.
-        """
+        """The bonds of whom is forgotten go, and events that rest on them or repeat their words."""
         self.bonds.note(ALICE, 10, "brought the ring")
-        self.bonds.note(BOB, 5, "kept his word", "m1")
-        named = ("helped Alice home", "beat Ann's dog", "和小明吵架了", "met Old Ann Lee")
-        for why in (*named, "sings Annabel Lee"):
-            self.bonds.note(BOB, 5, why)
-        self.bonds.forget([ALICE.id], {"m1"}, ["ann", "小明", "", "!"])
+        for why, source in (
+            ("kept his word", "m1"),
+            ("helped Alice home", ""),
+            ("as Alice had told", ALICE.id),
+            ("repeats it", ""),
+        ):
+            self.bonds.note(BOB, 5, why, source)
+        self.bonds.forget([ALICE.id], {"m1"}, lambda text: text == "repeats it")
         self.assertEqual(list(self.bonds.all()), [BOB.id])
-        self.assertEqual([e.why for e in self.bonds.get(BOB.id).events], ["sings Annabel Lee"])
+        self.assertEqual([e.why for e in self.bonds.get(BOB.id).events], ["helped Alice home"])
         self.assertTrue(self.bonds.drop(self.bonds.get(BOB.id).events[0].id))
         self.assertFalse(self.bonds.drop("b1"))
         self.assertEqual(self.bonds.all(), {})

@@ -5,6 +5,7 @@ What every back end must do stands in `test_memory_backends`.
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,14 @@ store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder())
 for n in range(1000):
     wait_for(store.add('aria', [item(f'j{n}', f'fact {n}')]))
     print(n, flush=True)
+"""
+
+DELETING = """
+import os, sys
+from tests.store_case import HashingEmbedder, Mem0Backend, wait_for
+store = Mem0Backend(sys.argv[1], embedder=HashingEmbedder())
+print(wait_for(store.delete('aria', ['j1'])), flush=True)
+os._exit(0)
 """
 
 
@@ -71,7 +80,7 @@ class TestDelete(StoreCase):
         return [path.name for path in paths if SECRET.encode() in path.read_bytes()]
 
     def test_no_file_holds_what_was_deleted_or_replaced(self):
-        """Nor what Mem0 kept beside it; other memories stay."""
+        """Nor what Mem0 kept beside it; others stay."""
         self.add(*(item(f"j{n}", f"{SECRET} number {n}") for n in range(30)), item("k", "harmless"))
         self.assertTrue(self.grep())
         self.assertEqual(self.delete(*(f"j{n}" for n in range(1, 30)), "unknown"), 29)
@@ -81,14 +90,45 @@ class TestDelete(StoreCase):
         self.assertEqual(self.ids(), {"j0", "k"})
         self.assertEqual(self.texts("harmless")[0], "harmless")
 
-    def test_a_deletion_cut_short_is_finished_at_the_next_start(self):
-        """A process killed before the file was rewritten leaves nothing in it for long."""
-        self.add(item("j1", f"{SECRET} " * 50), item("j2", "harmless"))
-        with patch.object(self.store, "_scrub"):
-            self.delete("j1")
-        self.reopened()
-        self.assertEqual(self.ids(), {"j2"})
+    def test_what_is_stored_already(self):
+        """It is left as it is; another text, time or audience takes its place."""
+        self.add(item("j1", "a silver key"), item("j2", "a brown dog"))
+        rows = {row["id"] for row in self.store._rows("aria")}
+        self.add(item("j1", "a silver key"))
+        self.assertEqual({row["id"] for row in self.store._rows("aria")}, rows)
+        self.add(item("j1", "a silver key", "private:alice"), item("j2", "a brown cat"))
+        self.assertTrue(rows.isdisjoint(row["id"] for row in self.store._rows("aria")))
+        self.assertEqual(self.ids(), {"j1", "j2"})
+
+    def test_whatever_pages_were_split(self):
+        """Texts of any length, added in any order: SQLite copies rows between its pages."""
+        for seed in range(3):
+            rng = random.Random(seed)
+            ids = rng.sample(range(10_000), 60)
+            said = [item(f"{n:x}", f"{SECRET} " * rng.randint(1, 300)) for n in ids]
+            self.add(*said[:30])
+            self.add(*(item(f"k{n}", "ale " * rng.randint(1, 80)) for n in ids[:20]))
+            self.add(*said[30:])
+            self.assertEqual(self.delete(*(each.id for each in said)), 60)
+            self.assertEqual(self.grep(), [], seed)
+
+    def test_killed_between_deleting_and_rewriting(self):
+        """What is asked for again is taken out of the file, though the store holds it no more."""
+        self.add(*(item(f"j{n}", f"{SECRET} " * 50) for n in range(9)), item("j9", "harmless"))
+        ids = [f"j{n}" for n in range(9)]
+        with patch.object(Mem0Backend, "_rewrite", side_effect=OSError("killed")):
+            self.assertRaises(StoreError, self.delete, *ids)
+        self.assertEqual(self.delete(*ids), 0)
         self.assertEqual(self.grep(), [])
+
+    def test_killed_behind_a_deletion(self):
+        """A process that ends at once leaves nothing of what a former one had stored."""
+        self.add(item("j1", f"{SECRET} " * 50), item("j2", "harmless"))
+        wait_for(self.store.close())
+        self.assertEqual(run(DELETING, self.folder), 1)
+        self.assertEqual(self.grep(), [])
+        self.store = self.opened()
+        self.assertEqual(self.ids(), {"j2"})
 
 
 class TestFiles(StoreCase):

@@ -33,8 +33,8 @@ class TestStored(unittest.TestCase):
             with self.assertRaises(Unreadable):
                 Profile.from_dict(odd)
         odd = Observation.from_dict({"id": "o1", "text": "unknown origin", "at": ""})
-        self.assertEqual(len(profile(odd).lines(PUBLIC)), 1)
-        self.assertEqual(len(profile(odd).lines(STAFF)), 2)
+        self.assertEqual(profile(odd).beliefs(PUBLIC), [])
+        self.assertEqual(len(profile(odd).beliefs(STAFF)), 1)
 
 
 class TestCurrent(unittest.TestCase):
@@ -92,7 +92,7 @@ class TestNames(unittest.TestCase):
         alice = with_alias(alice, "Lady  Grey", 1.0, "m2", ALICE_ONLY)
         self.assertEqual(alice.names(PUBLIC), ("Alice", "Al"))
         self.assertEqual(alice.names(ALICE_ONLY), ("Alice", "Al", "Lady Grey"))
-        self.assertEqual(alice.lines(ALICE_ONLY), ["Alice (person)"])
+        self.assertEqual(alice.beliefs(ALICE_ONLY), [])
         for name in ("alice", "AL", " "):
             self.assertIs(with_alias(alice, name, 2.0, "m3", PUBLIC), alice)
 
@@ -104,18 +104,20 @@ class TestNames(unittest.TestCase):
             seen(3, "a debtor", 3, ALICE_ONLY, fact=("relationship", "debtor")),
             seen(4, "a rival", 4, fact=("relationship", "rival"), subject="her brother"),
         )
-        self.assertEqual(told.heading(PUBLIC), "Alice (person), a friend")
-        self.assertEqual(told.heading(ALICE_ONLY), "Alice (person), debtor")
+        self.assertEqual(told.relationship(PUBLIC), "a friend")
+        self.assertEqual(told.relationship(ALICE_ONLY), "debtor")
         self.assertEqual(profile().relationship(STAFF), "")
 
 
 class TestLines(unittest.TestCase):
     def test_newest_first_and_limited(self):
-        """The heading comes first, then the newest observations up to the limit."""
+        """The relationship comes first, then the newest observations up to the limit."""
         told = profile(*(seen(n, f"fact {n}.", n) for n in range(5)))
-        lines = told.lines(PUBLIC, limit=2)
-        self.assertEqual(lines, ["Alice (person)", "- fact 4 [o4]", "- fact 3 [o3]"])
-        self.assertEqual(len(told.lines(PUBLIC, limit=-1)), 1)
+        self.assertEqual(told.facts(PUBLIC, 2), ["fact 4", "fact 3"])
+        friend = seen(9, "a friend", 9, fact=("relationship", "a friend"))
+        told = replace(told, observations=(*told.observations, friend))
+        self.assertEqual(told.facts(PUBLIC, 2), ["a friend", "a friend", "fact 4"])
+        self.assertEqual(told.facts(PUBLIC, -1), ["a friend"])
 
     def test_who_said_it(self):
         """The one who said it of somebody else is named, once."""

@@ -81,6 +81,7 @@ class TestRecalled(unittest.TestCase):
             ('{"results": [{"id": "m1", "text": "bees"}, {"id": "m2"}, 5]}', ["bees"]),
             ('{"id": "m1", "text": "bees", "around": [{"text": "ale"}]}', ["bees", "ale"]),
             ("bees", ["bees"]),
+            ('{"results": true, "around": 5}', []),
             ("[5]", []),
         ):
             self.assertEqual([hit.text for hit in hits_in(text)], texts)

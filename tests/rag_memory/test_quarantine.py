@@ -2,7 +2,7 @@
 
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import LIVE
+from evennia_ai.history.records import absorbed_by
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.quarantine import KEY
@@ -60,6 +60,17 @@ class TestQuarantine(CommandLineTest):
         self.assertIn("Bakes bread", self.prompt())
         self.assertTrue(any("miller" in text for text in self.found("miller")))
 
+    def test_others_take_its_places(self):
+        """A search gives as many hits as asked for, though the best are theirs."""
+        for n in range(4):
+            self.say(f"The {WORD} has {n} eyes.", self.char2)
+            self.say(f"Once I saw a {WORD}, some {n} miles away from here.", self.char1)
+        self.tick()
+        self.typed("aimemory/quarantine Aria = Char2")
+        query = Query(f"The {WORD} has eyes", 4, "public")
+        hits = wait_for(self.script.memory.search(query))
+        self.assertEqual([hit.speaker for hit in hits], ["Char"] * 4)
+
     def test_all_of_it_comes_back(self):
         """Released, everything is as before: nothing was deleted."""
         before = sorted(self.found())
@@ -104,7 +115,8 @@ class TestQuarantine(CommandLineTest):
         self.assertTrue(result["success"], result)
         self.assertIn("miller", str(self.model.requests[-1].messages))
         self.assertNotIn(WORD, str(self.model.requests[-1].messages))
-        (record,) = [each for each in self.script.history.summaries() if each.status == LIVE]
+        records = self.script.history.summaries()
+        (record,) = [each for each in records if each.id not in absorbed_by(records)]
         self.assertTrue(self.script.memory.quarantine.held([record.id]))
         self.assertNotIn(WORD, str(self.found()))
         self.typed("aimemory/release Aria = Char2")

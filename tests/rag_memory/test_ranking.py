@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.language.words import plain
 from evennia_ai.llm_interaction.conversation import memory_row
-from evennia_ai.rag_memory.ranking import chosen, crowds_last, exact_first, joined, once, ranked
+from evennia_ai.rag_memory.ranking import chosen, crowds_last, joined, once, ranked
 from evennia_ai.recall.values import Hit, Query
 from tests.search_case import ECHO, FACT, MOVED, QUESTION, hit, ids
 from tests.strategies import FEW
@@ -28,21 +28,6 @@ some_hits = st.lists(
     max_size=9,
     unique_by=lambda each: each.turn_id,
 )
-
-
-class TestExactFirst(unittest.TestCase):
-    def test_the_line_with_every_word(self):
-        """Also where the speaker's name is one of them; a question is none."""
-        typed = Query("Edith bookshop Barrel Street")
-        found = exact_first(
-            [
-                hit("m1", "Edith has 3 barrels in a street."),
-                hit("m2", "Is your bookshop in Barrel Street?", "Edith"),
-                hit("m3", "You'll find my bookshop halfway down Barrel Street.", "Edith"),
-            ],
-            typed,
-        )
-        self.assertEqual(ids(found), ["m3", "m1", "m2"])
 
 
 class TestOnce(unittest.TestCase):

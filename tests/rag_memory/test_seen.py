@@ -111,8 +111,6 @@ class TestSeen(unittest.TestCase):
         seen, of_alice = script.seen(PUBLIC), records[private("a")].id
         self.assertEqual([r.audience for r in seen.summaries()], [PUBLIC])
         self.assertIsNone(seen.summary(of_alice))
-        self.assertTrue(seen.exists(of_alice))
-        self.assertFalse(seen.exists("s0"))
         self.assertEqual(len(script.seen(private("a")).summaries()), 2)
         script.memory.quarantine.add({"b": "Bram"})
         self.assertEqual(script.seen(PUBLIC, trusted=True).summaries(), [])

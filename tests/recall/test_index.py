@@ -4,11 +4,13 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evennia_ai.history.audience import STAFF, private, visible
 from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.view import new_records, record_type
 
 TALK = (
     ("Alice", "Good evening! I came up from the harbour today."),
@@ -42,6 +44,21 @@ def whispered(text="the raven hid gold", turn_id="w", speaker="Eve", audience="p
     return Turn(turn_id, speaker, text, 250.0, None, audience)
 
 
+# In several languages: what held once, what holds now, and the question.
+MOVES = (
+    ("Bram lives in the mill.", "Bram lives in the tower.", "Where does Bram live?"),
+    ("Bram wohnt in der Mühle.", "Bram wohnt im Turm.", "Wo wohnt Bram?"),
+    ("布拉姆住在磨坊里。", "布拉姆住在塔楼里。", "布拉姆住在哪里？"),
+    (
+        "ブラムは水車小屋に住んでいます。",
+        "ブラムは塔に住んでいます。",
+        "ブラムはどこに住んでいますか？",
+    ),
+    ("برام يسكن في الطاحونة.", "برام يسكن في البرج.", "أين يسكن برام؟"),
+    ("ब्राम चक्की में रहता है।", "ब्राम मीनार में रहता है।", "ब्राम कहाँ रहता है?"),
+)
+
+
 class RecallCase(unittest.TestCase):
     def setUp(self):
         self.index = RecallIndex(":memory:")
@@ -55,6 +72,24 @@ class TestSearch(RecallCase):
         self.assertIn("t8", ids(self.index.search("aria", "flood destroyed crossing"))[:3])
         for limit, count in ((3, 3), (0, 0), (-1, 0)):
             self.assertEqual(len(self.index.search("aria", "Alice raven", limit=limit)), count)
+
+    def test_the_newest_of_two_that_say_the_same(self):
+        """It comes first in every language, whatever it says."""
+        for number, (one, other, question) in enumerate(MOVES):
+            for place, (old, new) in enumerate(((one, other), (other, one))):
+                with self.subTest(question=question, old=old):
+                    scope = f"{number}.{place}"
+                    said = (old, "Hm, hm.", new, "The soup is hot.")
+                    turns = [Turn(f"t{n}", "Cora", text, 5e4 * n) for n, text in enumerate(said)]
+                    self.index.add(scope, turns)
+                    self.assertEqual(ids(self.index.search(scope, question))[:2], ["t2", "t0"])
+
+    def test_questions_are_marked(self):
+        """By the question mark of any script."""
+        for statement, _, question in MOVES:
+            turns = [Turn("a", "Cora", text, 0.0) for text in (statement, question)]
+            records = new_records(turns, np.zeros((2, 8), np.float32), record_type(8))
+            self.assertEqual(records["asks"].tolist(), [0, 1], question)
 
     def test_words_of_one_sign(self):
         """They are found where words have no spaces, and the best hit matches."""

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import random
 import signal
 import sqlite3
 import tempfile
@@ -190,21 +191,64 @@ class TestRemoval(FileCase):
                 index.close()
                 index = RecallIndex(self.path)
         self.assertEqual(answers(index), answers_anew(left.values()))
+        index.erase()
         index.close()
         stored = self.bytes()
         self.assertEqual([word for word in gone if word.encode() in stored], [])
 
+    def test_whatever_pages_were_split(self):
+        """Of someone who talked among others for long, nothing is left in the file.
+
+        SQLite copies rows when it splits a page, and `secure_delete` overlooks the copies.
+        """
+        for seed in range(30):
+            rng, said = random.Random(seed), list[Turn]()
+            index = self.opened()
+            for _ in range(rng.randint(10, 60)):
+                turns = [self.said(len(said) + n, rng) for n in range(rng.randint(1, 6))]
+                index.add("aria", turns)
+                said += turns
+                changed = rng.sample(said, min(3, len(said))) if rng.random() < 0.3 else []
+                for turn in changed:
+                    index.add("aria", [replace(turn, text=f"{turn.text} more")])
+            index.remove("aria", [turn.id for turn in said if SECRET in turn.text])
+            index.erase()
+            index.close()
+            self.assertEqual(self.bytes().count(SECRET.encode()), 0, seed)
+            self.path.unlink()
+
+    def said(self, number, rng):
+        """A turn of random length; some have the word."""
+        words = (f"w{rng.randrange(500)}" for _ in range(rng.randint(2, 40)))
+        word = SECRET if rng.random() < 0.3 else "ale"
+        return Turn(f"m{number:x}", "Eve", f"{word}{number} {' '.join(words)}", 60.0 * number)
+
+    def test_opened_where_nothing_can_be_rewritten(self):
+        """A full disk keeps nobody from searching; what was removed goes the next time."""
+        index = self.filled([*self.turns[:30], Turn("s", "Eve", SECRET, 99.0)])
+        index.remove("aria", ["s"])
+        index.close()
+        full = sqlite3.OperationalError("database or disk is full")
+        with mock.patch.object(RecallIndex, "_clean_up", side_effect=full):
+            index = self.opened()
+            self.assertEqual(index.count("aria"), 30)
+            with self.assertRaises(sqlite3.OperationalError):
+                index.erase()
+        index.erase()
+        self.assertEqual(self.bytes().count(SECRET.encode()), 0)
+
     def test_a_removal_that_was_cut_short(self):
-        """What a crash or a full disk left of a removed turn goes at the next start or removal."""
+        """What a crash or a full disk left of a removed turn goes at the next start or erasing."""
         secret = Turn("s", "Eve Nightshade", f"{SECRET} sings of Odile", 99.0)
         full = sqlite3.OperationalError("database or disk is full")
-        for again in (RecallIndex.close, lambda index: index.remove("aria", ["nobody"])):
+        for again in (RecallIndex.close, RecallIndex.erase):
             index = self.filled([*self.turns[:30], secret, *self.turns[30:]])
             with (
                 mock.patch.object(RecallIndex, "_clean_up", side_effect=full),
                 self.assertRaises(sqlite3.OperationalError),
             ):
                 index.remove("aria", ["s"])
+                index.erase()
             self.assertEqual(answers(index), answers_anew(self.turns))
             again(index)
             answers(self.opened())

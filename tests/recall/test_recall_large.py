@@ -12,7 +12,6 @@ from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.lexicon import parsed_query
 from evennia_ai.recall.ranking import (
     CANDIDATES,
-    CROWD_MARGIN,
     LOOKED_AT,
     MARGIN,
     Candidates,
@@ -66,25 +65,29 @@ class TestLargeScope(unittest.TestCase):
 
 
 class TestQuery(unittest.TestCase):
-    def test_who_does_comes_first(self):
-        """Of two names the one after an auxiliary is the doer."""
-        query = parsed_query("What book for Bram did Alice buy?", ["Bram", "Alice", "Cora"])
-        self.assertEqual(query.asked, ("Alice", "Bram"))
+    def test_who_is_asked_about(self):
+        """The speakers that it names, in order, by short forms of three letters or more."""
+        query = parsed_query("What book for Bram did Alice buy?", ["Alice", "Bram", "Cora"])
+        self.assertEqual(query.asked, ("Bram", "Alice"))
         self.assertEqual(query.content, ("book", "buy"))
-        self.assertFalse(query.together)
-
-        # A short form of three letters or more is the name; other words are not.
         self.assertEqual(parsed_query("Does Mel sing?", ["Melanie"]).asked, ("Melanie",))
         self.assertEqual(parsed_query("Tell me a melody", ["Melanie"]).asked, ())
 
-    def test_what_is_wanted(self):
-        """Dates and the kind of answer are read; `may` the verb is no month."""
+    def test_dates(self):
+        """They are read in every language; `may` the verb is no month."""
         query = parsed_query("What happened on 8 May, 2023?")
         self.assertEqual((query.months, query.days, query.years), ((5,), (8,), (2023,)))
-        self.assertEqual(parsed_query("What may Alice buy?", ["Alice"]).months, ())
-        self.assertEqual(parsed_query("How was June?").months, (6,))
-        self.assertTrue(parsed_query("When did it rain?").wants_time)
-        self.assertTrue(parsed_query("Who owns the mill?").wants_name)
+        for text, months in (
+            ("What may Alice buy?", ()),
+            ("How was June?", (6,)),
+            ("Was haben wir im Juni gemacht?", (6,)),
+            ("Что мы делали в июне этого года?", (6,)),
+            ("¿Qué es lo que hicimos nosotros en el mes de junio?", (6,)),
+            ("6月に何をしましたか？", (6,)),
+            ("우리는 12월에 무엇을 했어요?", (12,)),
+        ):
+            with self.subTest(text):
+                self.assertEqual(parsed_query(text).months, months)
 
 
 class TestCrowd(unittest.TestCase):
@@ -111,7 +114,8 @@ class TestCrowd(unittest.TestCase):
         self.assertFalse(self.in_crowd("public"))
 
     def test_weights_fit_the_features(self):
-        """The shipped weights name the features that are computed; a crowd's, some of them."""
+        """Each set of shipped weights names features that are computed."""
+        kinds = ("", "crowd", "statement", "statement by words")
         for count, crowd in ((3, False), (300, True)):
             index = RecallIndex(":memory:")
             self.addCleanup(index.close)
@@ -121,7 +125,8 @@ class TestCrowd(unittest.TestCase):
             found = Reader(
                 view, parsed_query("warm ale"), index._embedder, index._stems
             ).candidates()
-            self.assertLessEqual(set(default_model(crowd).weights), set(found.features))
+            for kind in kinds:
+                self.assertLessEqual(set(default_model(kind).weights), set(found.features))
 
 
 def threads():
@@ -147,19 +152,17 @@ def babble(count):
     return [Turn(f"b{n}", rng.choice(people), text, 30.0 * n) for n, text in enumerate(lines)]
 
 
-def candidates(query, matched, tells, times, rarity=(1.0, 1.0, 1.0)):
+def candidates(query, matched, tells, times):
     """Candidates of a query; `matched` are the words that each holds, as bits."""
     count, words = len(matched), len(query.content)
     return Candidates(
         positions=np.arange(count),
         features={},
         held=np.array([[bits >> n & 1 for bits in matched] for n in range(words)], dtype=bool),
-        rarity=np.array(rarity[:words], dtype=np.float32),
         exact=np.zeros(count, dtype=bool),
         tells=np.array(tells),
         times=np.array(times),
         about=np.zeros(count, dtype=bool),
-        repeats=np.zeros(count, dtype=bool),
     )
 
 
@@ -167,12 +170,11 @@ class TestLatestFirst(unittest.TestCase):
     def setUp(self):
         self.matched, self.tells = [1, 1, 2, 1, 0], [True, True, True, False, True]
         self.times = [0.0, 9 * DAY, 20 * DAY, 30 * DAY, 40 * DAY]
-        self.scores, self.repeats = [5.0, 4.0, 3.5, 3.0, 2.0], slice(0)
+        self.scores = [5.0, 4.0, 3.5, 3.0, 2.0]
 
     def ordered(self, query, scores=None):
         asked = parsed_query(query, SPEAKERS)
         found = candidates(asked, self.matched, self.tells, self.times)
-        found.repeats[self.repeats] = True
         scores = np.array(self.scores if scores is None else scores)
         return latest_first(np.arange(len(scores)), scores, found, asked).tolist()
 
@@ -180,16 +182,14 @@ class TestLatestFirst(unittest.TestCase):
         """Of turns that say the same the newest comes first; all others keep their places.
 
         A newer turn that answers far worse does not say the same, nor one that shares few words
-        with the query, or a name alone. A question about what was, or on a date, moves nothing.
+        with the query, or a name alone. A question on a date moves nothing.
         """
         stay, moved = [0, 1, 2, 3, 4], [1, 0, 2, 3, 4]
         worse = [5.0, 5.0 - MARGIN - 0.1, 1.0, 0.5, 0.0]
         for query, scores, matched, order in (
             ("Where does Alice live?", None, 1, moved),
             ("Where does Alice live?", worse, 1, stay),
-            ("Where did Alice live?", None, 1, stay),
             ("Where does Alice go in June?", None, 1, stay),
-            ("Alice's first home", None, 1, stay),
             ("Where does Alice sell lamp oil?", None, 1, stay),
             ("Where does Alice sell lamp oil?", None, 3, moved),
             ("Who is Odile?", None, 1, stay),
@@ -202,59 +202,16 @@ class TestLatestFirst(unittest.TestCase):
         self.assertEqual(self.ordered("Where does Alice live?"), stay)
 
     def test_what_is_far_down_stays_there(self):
-        """A newer turn below the best ones looked at does not come up."""
+        """A newer turn below the best ones that tell does not come up; questions do not count."""
         count = LOOKED_AT + 1
         self.matched = [1] + [2] * (count - 2) + [1]
-        self.tells = [True] + [False] * (count - 2) + [True]
+        self.tells = [True] * count
         self.times = [n * DAY for n in range(count)]
         self.scores = np.linspace(1, 0, count)
         self.assertEqual(self.ordered("Where does Alice live?"), list(range(count)))
-        self.repeats = slice(5, 8)  # but as if the question itself had not been asked
+        self.tells[5:8] = False, False, False
         moved = [count - 1, *range(1, count - 1), 0]
         self.assertEqual(self.ordered("Where does Alice live?"), moved)
-
-
-class TestLatestFirstInACrowd(unittest.TestCase):
-    """What `alike` says counts with the words in common."""
-
-    def ordered(self, query, matched, cosine, scores=(3.0, 2.0), tells=(True, True)):
-        asked = parsed_query(query, SPEAKERS)
-        found = candidates(asked, matched, tells, [0.0, 9 * DAY], (2.0, 1.0, 1.0))
-        alike = np.array([[1.0, cosine], [cosine, 1.0]], dtype=np.float32)
-        return latest_first(np.arange(2), np.array(scores), found, asked, alike).tolist()
-
-    def test_words_in_common_and_likeness_add_up(self):
-        """Half of the words by rarity, or less of them and more likeness, make the same news.
-
-        A turn that lacks a name of the query says nothing of the one it names.
-        """
-        drinks, lives = "What does Alice like to drink at breakfast?", "Where does old Tomas live?"
-        self.assertEqual(parsed_query(drinks, SPEAKERS).content, ("drink", "breakfast"))
-        for query, matched, cosine, is_moved in (
-            (drinks, [0b11, 0b01], 0.0, True),
-            (drinks, [0b11, 0b10], 0.0, False),
-            (drinks, [0b11, 0b10], 0.2, True),
-            (drinks, [0, 0], 0.4, False),
-            (drinks, [0, 0], 0.6, True),
-            (lives, [0b111, 0b101], 0.9, False),
-            (lives, [0b111, 0b110], 0.9, True),
-            ("Who is Tomas?", [1, 1], 0.9, False),
-            # Where Alice hid a thing asks where it is; where she lived does not.
-            ("Where did Alice live?", [1, 1], 0.9, False),
-            ("Where did Alice hide it?", [1, 1], 0.9, True),
-            ("Who employs Alice?", [1, 1], 0.9, True),
-        ):
-            with self.subTest(query=query, matched=matched, cosine=cosine):
-                self.assertEqual(
-                    self.ordered(query, matched, cosine), [1, 0] if is_moved else [0, 1]
-                )
-
-    def test_what_tells_nothing_or_answers_far_worse_stays(self):
-        """A question, or a turn of a much lower score, never takes a better place."""
-        query = "What does Alice drink?"
-        self.assertEqual(self.ordered(query, [1, 1], 0.9, tells=(True, False)), [0, 1])
-        low = 3.0 - CROWD_MARGIN - 0.1
-        self.assertEqual(self.ordered(query, [1, 1], 0.9, scores=(3.0, low)), [0, 1])
 
 
 class TestSearch(unittest.TestCase):
@@ -275,7 +232,7 @@ class TestSearch(unittest.TestCase):
         self.assertEqual(hits, sorted(hits, key=lambda hit: -hit.score))
 
     def test_the_newest_of_two_homes_in_a_crowd(self):
-        """Among many who talk at once the newest telling comes first too, in whatever words."""
+        """Among many who talk at once, and ask the same again and again, it comes first, too."""
         old = Turn("old", "Bram", "Alice has a house to live in, out in Oakhollow.", 30.5)
         new = Turn("new", "Cora", "Alice lives over in Dunmere.", 9_000.5)
         self.index.add("aria", [*babble(300), old, new])

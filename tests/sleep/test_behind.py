@@ -1,13 +1,20 @@
-"""Compaction in the background, and better summaries behind an emergency."""
+"""Work on summaries in the background: compactions, and stale summaries made again."""
 
+import json
 from contextlib import contextmanager
+from dataclasses import replace
+
+from twisted.internet.defer import Deferred
 
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.records import EMPTIED
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, measure_fixed
-from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.sleep.compaction.compact import WAIT_S
+from evennia_ai.sleep.compaction.behind import begin_behind, compact_asleep
+from evennia_ai.sleep.compaction.compact import WAIT_S, Compaction
+from evennia_ai.sleep.compaction.due import SLEEP
+from evennia_ai.sleep.compaction.remake import STALE_A_DAY
+from evennia_ai.sleep.compaction.rollback import put_texts
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
@@ -63,10 +70,6 @@ class BehindTest(MemoryWorldTest):
     def begin(self):
         return begin_behind(self.script)
 
-    def emergency(self):
-        self.fill_to(0.85)
-        self.assertTrue(wait_for(Tick(self.script).check_emergency()))
-
     def records(self):
         return self.script.history.compactions()
 
@@ -74,10 +77,10 @@ class BehindTest(MemoryWorldTest):
         return [r for r in self.world.model.requests if r.purpose == purpose]
 
     @contextmanager
-    def begun(self):
+    def begun(self, begin=None):
         """Begin with a model that answers afterwards; gives what waits for it."""
         self.world.model.held = True
-        self.assertTrue(self.begin())
+        self.assertTrue((begin or self.begin)())
         slow, self.world.model._waiting = self.world.model._waiting, []
         self.world.model.held = False
         yield slow
@@ -92,12 +95,9 @@ class BehindTest(MemoryWorldTest):
         self.world.restart()
 
     def note_and_begin(self):
-        """Begin while a model notes a fact and an observation."""
-        self.world.model.answers = [
-            call("add_journal_entry", content="Bob hides tar.", lines=[1])
-            + call("update_entity_observation", entity="Alice", observation="Sells barrels.")
-            + call("noop")
-        ]
+        """Begin while a model notes a fact beside the summary."""
+        note = {"lines": [1], "text": "Bob hides tar.", "about": "Bob"}
+        self.world.model.answers = [json.dumps({"summary": self.summary, "notes": [note]})]
         self.assertTrue(self.begin())
 
     def written(self):
@@ -170,12 +170,11 @@ class TestInALull(BehindTest):
         self.fill_to(0.72)
         self.world.model.held = True
         self.begin()
-        self.assertIn("pre_compaction", self.script.state.signals)
+        self.assertIsNotNone(self.script.runtime.behind)
         self.world.model.held = False
         seen = wait_for(self.script.run_exclusive(lambda: self.script.state.signals))
         self.assertEqual(seen, {})
         self.assertIsNone(self.script.runtime.behind)
-        self.assertEqual(self.script.runtime.compacting, "")
         self.world.model.release()
         self.assertEqual(self.records(), [])
         self.assertTrue(self.begin())
@@ -188,221 +187,332 @@ class TestInALull(BehindTest):
         self.begin_and_restart()
         self.assertEqual(self.script.history.messages(), before)
         self.assertEqual(self.script.state.signals, {})
-        self.assertEqual(self.script.runtime.compacting, "")
         self.assertTrue(self.begin())
         self.assertEqual(len(self.records()), 1)
         self.assert_proven()
 
     def test_a_rollback_keeps_what_turns_wrote_meanwhile(self):
-        """Of a profile that both changed only the extraction's words go."""
+        """Only what the compaction noted goes."""
         self.fill_to(0.72)
-        extracted, told = (
-            call("update_entity_observation", entity="Alice", observation=f"Alice {does}.")
-            for does in ("sells tar", "is from Wells")
-        )
-        self.world.model.answers = [extracted]
+        note = {"lines": [1], "text": "Alice sells tar.", "about": "Alice"}
+        self.world.model.answers = [json.dumps({"summary": self.summary, "notes": [note]})]
+        told = call("update_entity_observation", entity="Alice", observation="Is from Wells.")
         with self.begun():
             self.world.model.answers = [told, "I see."]
             self.say("Aria, Alice is from Wells.")
             self.tick()
-        self.assertIn("sells tar", str(self.written()[1]))
+        self.assertEqual(self.written()[0], ["Alice sells tar."])
         self.roll_back()
-        self.assertNotIn("sells tar", str(self.written()[1]))
+        self.assertEqual(self.written()[0], [])
         self.assertIn("from Wells", str(self.written()[1]))
         self.assert_proven()
 
 
 class TestEmergency(BehindTest):
-    def test_no_model_is_asked_before_the_answer(self):
-        self.fill_to(0.85)
-        self.say()
-        self.assertEqual(self.tick(), "turn")
-        models = [r.model for r in self.world.model.requests]
-        self.assertEqual(set(models[:-1]), {OFFLINE_MODEL})
-        self.assertEqual(self.requests_for("pre_compaction"), [])
-        [record] = self.records()
-        self.assertEqual((record.trigger, record.report.level), ("emergency", "extractive"))
-        self.assertEqual(self.script.state.owed, {record.report.summary_id: False})
-        self.assertLess(self.script.usage(), 0.8)
-        self.assert_proven()
+    """Nearly full, awake: the one compaction begins at once, and nobody waits for it."""
 
-    def test_nor_where_summaries_are_extracts(self):
-        """Who speaks with a model and compacts offline waits for no notes either."""
-        self.world.configure(compact_model=OFFLINE_MODEL)
-        self.fill_to(0.85)
-        self.say()
-        self.assertEqual(self.tick(), "turn")
-        self.assertEqual(self.requests_for("pre_compaction"), [])
-
-    def test_a_tick_without_a_line_makes_room(self):
-        """Then the next line finds room; one that comes meanwhile does not wait either."""
-        self.fill_to(0.85)
-        with self.begun() as slow:
-            self.assertEqual([request.model for *_, request in slow], [OFFLINE_MODEL])
+    def test_it_begins_before_the_answer_and_is_not_waited_for(self):
+        """The turn's prompt leaves out the oldest lines, which are not lost."""
+        self.fill_to(1.3)
+        with self.begun(lambda: wait_for(Tick(self.script).check_emergency())):
             self.say()
             self.assertEqual(self.tick(), "turn")
+            [spoken] = self.requests_for("awake")
+            self.assertNotIn(LINE.format(1), str(spoken.messages))
+            self.assertIn(LINE.format(1), self.script.history.messages()[0].content)
             self.assertEqual(self.records(), [])
-        [record] = self.records()
-        self.assertEqual((record.trigger, record.report.level), ("emergency", "extractive"))
-        self.assertTrue(self.begin())
-        self.assertEqual(self.script.state.owed, {})
-        self.assert_proven()
-
-    def test_the_better_summary_takes_the_place_of_the_extract(self):
-        self.emergency()
-        raw = [m.content for s in self.script.history.segments() for m in s.messages]
-        [extract] = self.script.history.summaries()
-        self.assertTrue(self.begin())
         self.assertEqual([record.trigger for record in self.records()], ["emergency"])
-        self.assertEqual(self.script.state.owed, {})
-        [marker] = [m for m in self.script.history.messages() if m.is_summary]
-        self.assertIn(self.summary, marker.content)
-        [record] = self.script.history.summaries()
-        self.assertEqual((record.id, record.level), (extract.id, "main"))
-        self.assertEqual(marker.metadata["summary_id"], extract.id)
-        self.assertEqual(record.extra["former"], extract.text)
-        request = next(r for r in self.requests_for("summary") if r.model != OFFLINE_MODEL)
-        self.assertIn(raw[0][:60], str(request.messages))
-        extraction = self.requests_for("pre_compaction")[0]
-        self.assertIn(raw[0][:60], str(extraction.messages))
-        self.assert_proven()
-        self.assertEqual(self.expanded(record.id), raw)
-        synthesis = self.body.journal.get(f"compact_{extract.id[1:]}")
-        self.assertIn(self.summary, synthesis.content)
-        self.assertEqual(self.world.syntheses(), {synthesis.id: synthesis.content})
-        self.assertFalse(self.begin())
+        [warning] = [text for _, text in self.script.audits if "nearly full" in str(text)]
+        self.assertRegex(warning, r"context nearly full \(\d{3}\.\d% of its room\)")
 
-    def expanded(self, summary_id):
-        return [m.content for m in self.script.history.below(summary_id)]
-
-    def test_a_rollback_behind_it(self):
-        """The messages are back, the history is as it was, byte by byte, and nothing is owed."""
+    def test_a_model_makes_the_summary(self):
+        """It is a compaction like any other: by a model, with nothing left to be done."""
         self.fill_to(0.85)
-        before = self.script.history.messages()
-        wait_for(Tick(self.script).check_emergency())
-        self.world.model.answers = [call("add_journal_entry", content="Barrels.")]
-        self.begin()
-        self.roll_back()
-        self.assertEqual(self.script.history.messages(), before)
-        self.assertEqual(self.written()[0], [])
+        self.say()
+        self.assertEqual(self.tick(), "turn")
+        [record] = self.records()
+        self.assertEqual((record.trigger, record.report.level), ("emergency", "main"))
+        self.assertEqual(self.script.state.stale, [])
+        self.assertLess(self.script.usage(), 0.7)
         self.assert_proven()
 
-    def test_many_emergencies_in_the_tree(self):
-        """Extracts deep in the tree are made again, with the nodes above them."""
-        self.world.configure(summary_max_tokens=120)
-        for _ in range(10):
-            self.emergency()
+    def test_one_at_a_time(self):
+        """What runs already is not begun anew, however full it is."""
+        self.fill_to(0.72)
+        with self.begun():
+            self.fill_to(1.2)
+            self.assertFalse(wait_for(Tick(self.script).check_emergency()))
+            self.assertFalse(self.begin())
+            self.say()
+            self.assertEqual(self.tick(), "turn")
+        [record] = self.records()
+        self.assertEqual(record.trigger, "background")
         self.assert_proven()
-        extracts = self.script.history.summaries()
-        self.begin()
-        self.assertEqual(self.script.state.owed, {})
-        self.assert_proven()
-        in_use = [r for r in self.script.history.summaries() if r.status == "live"]
-        self.assertTrue(in_use)
-        made = self.script.history.summaries()
-        self.assertEqual([r.id for r in made], [r.id for r in extracts])
-        self.assertEqual({r.level for r in made}, {"main"})
-        raw = [m.content for s in self.script.history.segments() for m in s.messages]
-        long = next(r for r in in_use if r.tier == "long")
-        recent = next(r for r in in_use if r.tier == "recent")
-        self.assertEqual([*self.expanded(long.id), *self.expanded(recent.id)], raw)
 
-    def test_a_model_that_is_down(self):
-        """The extract stays, and it is tried again later."""
-        self.emergency()
+    def test_a_summariser_that_hangs(self):
+        """After its deadline the next level writes, at last the offline one."""
+        self.world.configure(llm_fallback_models=["scripted/other"])
+        self.fill_to(0.85)
         self.world.model.default = lambda request: (
             respond(request.messages).content if request.model == OFFLINE_MODEL else model_down()
         )
         self.begin()
-        self.assertEqual(len(self.records()), 1)
-        self.assertEqual(len(self.script.state.owed), 1)
-        self.assertFalse(self.begin())
-        self.world.later(WAIT_S + 1)
-        self.world.model.default = self.answer
-        self.assertTrue(self.begin())
-        self.assertEqual(self.script.state.owed, {})
+        [record] = self.records()
+        self.assertEqual(record.report.level, "extractive")
+        self.assertEqual(self.script.state.stale, [])
+        self.world.later(3600)
+        self.assertFalse(self.begin(), "the extract stays")
         self.assert_proven()
 
-    def begin_for_minutes(self, minutes):
-        """Begin work again each minute: an assistant makes two calls a minute for itself."""
-        for _ in range(minutes):
-            self.world.later(61)
-            self.begin()
+    def test_a_rollback_of_it(self):
+        """The messages are back, the history is as it was, byte by byte."""
+        self.fill_to(0.85)
+        before = self.script.history.messages()
+        self.note_and_begin()
+        self.roll_back()
+        self.assertEqual(self.script.history.messages(), before)
+        self.assertEqual(self.written(), ([], {}, []))
+        self.assert_proven()
 
-    def test_what_comes_in_between(self):
-        """Whatever ends the work after any of its summaries, the others stay owed, and follow."""
 
-        def cap():
-            self.script.spend_caps = {"game": {"tokens_per_day": 1}}
+class TestCalledAsleep(BehindTest):
+    """Somebody speaks to a dreamer: it wakes at the model call that goes on, not at the end."""
 
-        def uncap():
-            self.script.spend_caps = {}
+    NOTE = "Mirabel hid a barrel north of the mill of Saltmarsh."
 
-        def offline():
-            self.script.model_name = OFFLINE_MODEL
-
-        def online():
-            self.script.model_name = "scripted/model"
-
-        for come, go in ((cap, uncap), (offline, online)):
-            for number in (1, 2, 4):
-                with self.subTest(come=come.__name__, after=number):
-                    self.setUp()
-                    self.world.configure(summary_max_tokens=120)
-                    for _ in range(3):
-                        self.emergency()
-                    owed, made = len(self.script.state.owed), []
-                    self.assertGreater(owed, number)
-
-                    def at_step(name, made=made, come=come, number=number):
-                        made.extend([name] * (name == "remade"))
-                        if len(made) == number:
-                            come()
-
-                    self.script.at_commit_step = at_step
-                    self.begin()
-                    del self.script.at_commit_step
-                    self.assertEqual(len(made), number)
-                    self.assertGreaterEqual(len(self.script.state.owed), owed - number)
-                    self.assertFalse(self.begin(), "it is tried again and again")
-                    go()
-                    self.begin_for_minutes(owed)
-                    self.assertEqual(self.script.state.owed, {})
-                    made_by = {r.level for r in self.script.history.summaries()}
-                    self.assertEqual(made_by, {"main"})
-                    self.assert_proven()
-
-    def test_in_sleep(self):
-        """Asleep, the sleep cycle makes it."""
-        self.emergency()
+    def setUp(self):
+        super().setUp()
+        self.fill_to(0.75)
         self.script.fall_asleep()
-        report = wait_for(run_sleep_tick(self.script, self.body))
-        self.assertEqual(report["better_summaries"], {"success": True, "remade": 1})
+        self.held_at, self.notes = "", []
+
+    def answer(self, request):
+        """Facts that are noted one a call, and the answer to the purpose `held_at` is held."""
+        if request.purpose == self.held_at:
+            self.world.model.held, self.held_at = True, ""
+        if request.purpose == "pre_compaction" and self.notes:
+            return call("add_journal_entry", content=self.notes.pop(), lines=[1])
+        return super().answer(request)
+
+    def dream_until(self, purpose):
+        """A sleeping tick that waits for a model's answer of this purpose; gives the tick."""
+        self.held_at = purpose
+        done = self.script.runtime.lock.run(Tick(self.script).run)
+        pump_until(lambda: self.world.model._waiting)
+        return done
+
+    def test_the_extraction_ends_with_the_call_that_goes_on(self):
+        """What it noted is written; awake it answers at once."""
+        self.notes = [self.NOTE]
+        done = self.dream_until("pre_compaction")
+        self.say()
+        self.world.model.release()
+        self.assertEqual(wait_for(done), "dreamt")
+        self.assertEqual(len(self.requests_for("pre_compaction")), 1)
+        self.assertEqual(self.requests_for("summary"), [])
+        self.assertEqual(self.written()[0], [self.NOTE])
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.script.state.mode, "awake")
+
+    def test_the_next_one_goes_on(self):
+        """It shows the lines that no note rests on, and takes back nothing."""
+        self.notes = [self.NOTE]
+        done = self.dream_until("pre_compaction")
+        self.say()
+        self.world.model.release()
+        wait_for(done)
+        self.tick()
+        self.world.later(61)
+        self.script.fall_asleep()
+        self.world.model.requests.clear()
+        self.tick()
+        [request] = self.requests_for("pre_compaction")
+        self.assertNotIn(LINE.format(1), str(request.messages))
+        self.assertIn(LINE.format(2), str(request.messages))
+        self.assertEqual(self.written()[0], [self.NOTE])
+        self.assertEqual(len(self.records()), 1)
+        self.assertEqual(self.script.state.looked_through, [])
+        self.roll_back()
+        self.assertEqual(self.written()[0], [])
         self.assert_proven()
 
-    def test_a_failure_at_each_step_leaves_the_extract(self):
-        """The next try makes it again; its facts, stored before, are not extracted twice."""
+    def test_a_compaction_goes_on_in_the_background(self):
+        """The dreamer wakes at once; the summary that a model writes is not lost."""
+        done = self.dream_until("summary")
+        slow, self.world.model._waiting = self.world.model._waiting, []
+        self.world.model.held = False
+        self.say()
+        self.assertEqual(wait_for(done), "dreamt")
+        self.assertEqual(self.tick(), "turn")
+        self.assertEqual(self.records(), [])
+        self.world.model._waiting = slow
+        self.world.model.release()
+        [record] = self.records()
+        self.assertEqual((record.trigger, len(self.requests_for("summary"))), ("sleep", 1))
+        self.assertIsNone(self.script.runtime.behind)
+        self.assert_proven()
+
+    def test_a_compaction_that_nobody_interrupts(self):
+        """The sleep waits for it, and its report has the figures."""
+        self.assertEqual(self.tick(), "dreamt")
+        [record] = self.records()
+        step = self.script.state.last_sleep["steps"]["context_compaction"]
+        self.assertEqual(step["compaction_id"], record.id)
+        self.assertIsNone(self.script.runtime.behind)
+
+    def test_a_compaction_that_is_stopped_before_it_begins(self):
+        """The sleep ends as well."""
+        self.script.breathe = lambda: Deferred()
+        done = compact_asleep(self.script, Compaction(self.script, SLEEP))
+        self.script.runtime.stop_behind()
+        done.addErrback(lambda failure: failure.type.__name__)
+        self.assertEqual(wait_for(done), "CancelledError")
+
+    def test_a_cancelled_sleep_cancels_its_compaction(self):
+        """As the server stops."""
+        done = self.dream_until("summary")
+        done.addErrback(lambda failure: failure.type.__name__)
+        done.cancel()
+        self.assertEqual(wait_for(done), "CancelledError")
+        self.assertIsNone(self.script.runtime.behind)
+        self.world.model.release()
+        self.assertEqual(self.records(), [])
+
+
+class TestStale(BehindTest):
+    """Summaries that forgetting has emptied are made again, a few a day, in lulls."""
+
+    def empty(self, count=1):
+        """So many compactions, all summaries of which are emptied; their records."""
+        self.world.configure(summary_max_tokens=120)
+        for _ in range(count):
+            self.fill_to(0.85)
+            self.world.later(61)
+            self.assertTrue(self.begin())
+        history = self.script.history
+        records = [replace(r, text=EMPTIED) for r in history.summaries()]
+        for record in records:
+            history.save_summary(record)
+        put_texts(self.script, {r.id: EMPTIED for r in records})
+        self.script.state.stale = [r.id for r in records]
+        self.world.model.requests.clear()
+        self.world.later(61)
+        return records
+
+    def texts(self):
+        return [r.text for r in self.script.history.summaries()]
+
+    def test_one_at_a_time_the_deepest_first(self):
+        """Each from its messages or from the summaries below it; the records stay the same."""
+        records = self.empty(3)
+        total = len(records)
+        for left in range(total - 1, -1, -1):
+            self.assertTrue(self.begin())
+            self.assertEqual(self.texts().count(EMPTIED), left)
+            self.assertEqual(len(self.script.state.stale), left)
+            self.assertFalse(self.begin(), "the next one waits")
+            self.world.later(61)
+        self.assertFalse(self.begin())
+        made = self.script.history.summaries()
+        self.assertEqual([r.id for r in made], [r.id for r in records])
+        self.assertNotIn(EMPTIED, str(self.prompt()))
+        self.assertEqual({r.level for r in made}, {"main"})
+        self.assert_proven()
+
+    def test_not_while_staff_hold_compaction(self):
+        """Neither after a rollback nor with compaction switched off; the automatic one may be."""
+        total = len(self.empty())
+        for hold, options, is_made in (
+            (True, {}, False),
+            (False, {"compact_enabled": False}, False),
+            (False, {"compact_auto": False}, True),
+        ):
+            self.world.configure(compact_auto=True, compact_enabled=True)
+            self.script.state.hold = hold
+            self.world.configure(**options)
+            self.assertEqual(self.begin(), is_made, (hold, options))
+            self.assertEqual(len(self.script.state.stale), total - is_made)
+
+    def test_a_few_a_day(self):
+        """What is over the day's number waits for the next day, also behind a restart."""
+        total = len(self.empty(3))
+        now = self.script.now()
+        self.script.state.remade = [now - 3600.0] * (STALE_A_DAY - 2)
+        self.assertGreater(total, 2)
+        for _ in range(3):
+            self.begin()
+            self.world.later(61)
+            self.world.restart()
+        self.assertEqual(len(self.script.state.stale), total - 2)
+        self.world.later(86_400)
+        self.assertTrue(self.begin())
+        self.assertEqual(len(self.script.state.stale), total - 3)
+
+    def test_it_and_a_compaction_are_told_apart(self):
+        """Each says what it is: in the status and in the budgets."""
+        [record] = self.empty()
+        with self.begun():
+            self.assertIn("made again", compaction_state(self.script))
+            self.fill_to(0.75)
+            self.script.fall_asleep()
+            self.assertEqual(self.tick(), "dreamt")
+            self.assertEqual(self.script.state.stale, [record.id], "the compaction took its place")
+        budgets = [b for b in self.script.budgets.events() if b.purpose == "summary"]
+        self.assertEqual([b.trigger for b in budgets][-2:], ["stale", "sleep"])
+
+    def test_only_in_a_lull(self):
+        """Not while summaries are switched off, held, or too dear; also asleep."""
+        self.empty()
+        self.world.configure(compact_enabled=False)
+        self.assertFalse(self.begin())
+        self.world.configure(compact_enabled=True)
+        self.script.spend_caps = {"game": {"tokens_per_day": 1}}
+        self.assertFalse(self.begin())
+        self.script.spend_caps = {}
+        self.script.fall_asleep()
+        self.assertTrue(self.begin())
+        self.assertEqual(self.script.state.stale, [])
+
+    def test_a_failure_at_each_step(self):
+        """The summary stays empty, and is made at the next try."""
         for step in REMAKE_STEPS:
             with self.subTest(step=step):
                 self.setUp()
-                self.emergency()
-                before, summaries = self.script.history.messages(), self.script.history.summaries()
+                [record] = self.empty()
                 self.script.at_commit_step = raising_at(step, OSError)
-                self.note_and_begin()
-                self.assertEqual(self.script.history.messages(), before)
-                self.assertEqual(self.script.history.summaries(), summaries)
-                self.assertEqual(list(self.script.state.owed.values()), [True])
-                self.assertEqual(len(self.records()), 1)
-                self.assertEqual(self.written()[0], ["Bob hides tar."])
+                self.assertTrue(self.begin())
+                self.assertEqual(self.texts(), [EMPTIED])
+                self.assertEqual(self.script.state.stale, [record.id])
                 self.assert_proven()
                 del self.script.at_commit_step
                 self.world.later(WAIT_S + 1)
                 self.assertTrue(self.begin())
-                self.assertEqual(self.script.state.owed, {})
-                self.assertEqual(self.written()[0], ["Bob hides tar."])
-                self.roll_back()  # the facts are the emergency's
-                self.assertEqual(self.written(), ([], {}, []))
-                self.assert_proven()
+                self.assertIn(self.summary, self.texts()[0])
+                self.assertEqual(self.script.state.stale, [])
+
+    def test_a_store_that_fails(self):
+        """What was paid for and cannot be stored is not paid for again at the next tick."""
+        self.empty()
+        self.script.at_commit_step = raising_at("remade", OSError)
+        self.assertTrue(self.begin())
+        calls = len(self.world.model.requests)
+        self.assertGreater(calls, 0)
+        self.assertFalse(self.begin())
+        self.assertEqual(len(self.world.model.requests), calls)
+        del self.script.at_commit_step
+        self.world.later(WAIT_S + 1)
+        self.assertTrue(self.begin())
+        self.assertEqual(self.script.state.stale, [])
+
+    def test_a_model_that_is_down(self):
+        """Then the offline model's extract is better than nothing."""
+        self.empty()
+        self.world.model.default = lambda request: (
+            respond(request.messages).content if request.model == OFFLINE_MODEL else model_down()
+        )
+        self.assertTrue(self.begin())
+        self.assertIn("barrel", self.texts()[0])
+        self.assertEqual(self.script.state.stale, [])
 
 
 class TestInTheGame(AssistantTest):
@@ -435,7 +545,6 @@ class TestInTheGame(AssistantTest):
         self.assertIsNone(self.script.runtime.behind)
         self.model.release()
         self.assertEqual(self.script.history.compactions(), [])
-        self.assertEqual(self.script.runtime.compacting, "")
         self.model.requests.clear()
         self.begin()
         runtime = self.script.runtime

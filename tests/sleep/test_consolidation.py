@@ -9,10 +9,12 @@ from twisted.internet.task import Clock
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.rag_memory.entities import new_profile, observe
+from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.journal import JOURNAL, PAGE_ENTRIES
 from evennia_ai.rag_memory.journal_entry import DERIVED_SOURCES
 from evennia_ai.recall.values import Turn
 from evennia_ai.sleep.consolidation import (
+    LOST,
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
@@ -57,11 +59,11 @@ class ConsolidationCase(MemoryWorldTest):
         """Let all that stands on the newest page wait again."""
         self.journal._newest.set(JOURNAL, replace(self.journal.page(JOURNAL), consolidated=()))
 
-    def consolidate(self):
-        return wait_for(consolidate_memories_to_semantic(self.script, self.body))
+    def consolidate(self, **options):
+        return wait_for(consolidate_memories_to_semantic(self.script, self.body, **options))
 
-    def prune(self):
-        return wait_for(prune_orphaned_memory_links(self.script, self.body))
+    def prune(self, **options):
+        return wait_for(prune_orphaned_memory_links(self.script, self.body, **options))
 
 
 class TestConsolidate(ConsolidationCase):
@@ -79,7 +81,7 @@ class TestConsolidate(ConsolidationCase):
         (mill,) = self.body.entities.get("r7").observations
         self.assertEqual(mill.text, "The Old Mill is haunted.")
         self.rows.clear()
-        self.consolidate()
+        self.consolidate(whole=True)
         self.assertEqual(self.body.entities.get("o1").observations, alice)
 
     def test_stores_marks_and_links(self):
@@ -208,21 +210,40 @@ class TestPruneAndRepair(ConsolidationCase):
         self.consolidate()
         self.semantic.ids = lambda scope: fail(StoreError("The memory store is away."))
         with self.assertRaises(StoreError):
-            self.prune()
+            self.prune(whole=True)
         self.assertEqual(len(self.rows), 1)
 
     def test_a_partly_lost_store_gets_back_only_what_it_lacks(self):
-        """Memories that are there are neither stored nor counted again."""
+        """That is rebuilding, which no night does; what is there is not stored again."""
         for number in range(4):
             self.journal.add(f"fact {number}")
         self.consolidate()
         before = dict(self.rows)
         del self.rows[next(iter(before))]
-        self.assertEqual(self.consolidate()["consolidated"], 1)
+        self.assertEqual(self.consolidate()["consolidated"], 0)
+        self.assertNotIn(("log", LOST), self.script.audits)
+        self.rows.clear()
+        self.assertEqual(self.consolidate()["consolidated"], 0)
+        self.assertIn(("log", LOST), self.script.audits)
+        self.rows.update(dict(list(before.items())[1:]))
+        self.assertEqual(self.consolidate(whole=True)["consolidated"], 1)
         self.assertEqual(self.rows, before)
 
+    def test_worn_at_night(self):
+        """What came of age and matters little leaves semantic memory in the next night, once."""
+        worn = self.journal.add("Small beer.", importance=1)
+        kept = self.journal.add("Alice keeps bees.", importance=9)
+        self.consolidate()
+        self.world.later((KEEP_DAYS + 1) * 86400)
+        self.assertEqual(self.prune(), {"checked": 2, "pruned": 1})
+        self.assertEqual(list(self.rows), [kept.id])
+        self.assertNotIn(worn.id, self.rows)
+        self.world.later(86400)
+        self.journal.add("Alice left.")
+        self.assertEqual(self.prune()["pruned"], 0)
+
     def test_taken_out(self):
-        """Withdrawn, forgotten or worn out entries leave semantic memory in the next night."""
+        """Whatever the journal does not hold any more leaves semantic memory when it is rebuilt."""
         withdrawn = self.journal.add("Alice has a secret.")
         worn = self.journal.add("Small beer.", importance=1, timestamp="2001-01-01T00:00:00Z")
         kept = self.journal.add("Alice keeps bees.")
@@ -231,7 +252,7 @@ class TestPruneAndRepair(ConsolidationCase):
         turns = [Turn(each, "", "x", 0) for each in ("e404", *(entry.id for entry in held))]
         wait_for(self.semantic.add("Aria", turns))
         self.change(withdrawn=True)
-        self.assertEqual(self.prune(), {"checked": 4, "pruned": 3})
+        self.assertEqual(self.prune(whole=True), {"checked": 4, "pruned": 3})
         self.assertEqual(list(self.rows), [kept.id])
 
 

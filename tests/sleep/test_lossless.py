@@ -1,5 +1,6 @@
 """Rollback, verify, masking, the off switch and hostile summarisers, on a real script."""
 
+import json
 from dataclasses import replace
 
 from twisted.internet.defer import Deferred
@@ -135,7 +136,7 @@ class TestOffSwitch(LosslessTest):
         lines = self.fill(80, words=60)
         self.compact()
         self.configure(compact_enabled=False, max_context_tokens=4000)
-        prompt, budget = str(self.prompt()), self.script.runtime.budgets[-1]
+        prompt, budget = str(self.prompt()), self.script.runtime.budgets.events()[-1]
         shown = [n for n in range(80) if f"line {label(n)}:" in prompt]
         self.assertTrue(shown)
         self.assertEqual(shown, list(range(budget.left_out, 80)))
@@ -253,7 +254,7 @@ class TestAfterTheCommit(LosslessTest):
 
 
 class TestNotes(LosslessTest):
-    """What an extraction notes is written by the commit of its compaction, or not at all."""
+    """What a compaction notes is written by its commit, or not at all."""
 
     def setUp(self):
         super().setUp()
@@ -274,13 +275,14 @@ class TestNotes(LosslessTest):
         }
         return history, entries, profiles, signals, extraction, self.prompt()
 
-    def noted_and_compacted(self, second=None):
-        """A compaction whose commit writes what was extracted before it."""
-        first = call("add_journal_entry", content="Bob owes Alice.", lines=[1])
-        told = call("update_entity_observation", entity="Wren", observation="Sells tar.", lines=[2])
-        told += call("update_entity_observation", entity="Nell", observation="Bakes.", lines=[2])
-        self.model.answers = [first, second or told + call("noop")]
-        wait_for(extract_and_compact(self.script))
+    def noted_and_compacted(self):
+        """A compaction whose commit writes what its model noted."""
+        notes = [
+            {"lines": [1], "text": "Bob owes Alice.", "about": "Bob"},
+            {"lines": [2], "text": "Wren sells tar.", "about": "Wren"},
+        ]
+        self.model.answers = [json.dumps({"summary": "They talked.", "notes": notes})]
+        wait_for(Compaction(self.script, MANUAL, noted=True).run())
 
     def test_exception_at_each_step(self):
         """A failing commit leaves nothing, in the database and in Evennia's caches."""
@@ -296,17 +298,29 @@ class TestNotes(LosslessTest):
         self.noted_and_compacted()
         self.assertEqual(len(self.script.history.compactions()), 1)
         facts = [e.content for e in self.aria.journal.recent(99) if e.source_type == OWN]
-        self.assertEqual(facts, ["Written by herself.", "Bob owes Alice."])
-        (told,) = self.aria.entities.get("o8").observations
-        self.assertEqual(told.text, "Sells tar.")
+        self.assertEqual(facts, ["Written by herself.", "Bob owes Alice.", "Wren sells tar."])
+        self.roll_back()
+        self.assertEqual(self.stored(), self.before)
+        self.assert_proven()
+
+    def test_what_an_extraction_notes(self):
+        """It is written before the compaction, whose rollback takes it back all the same."""
+        first = call("add_journal_entry", content="Bob owes Alice.", lines=[1])
+        told = call("update_entity_observation", entity="Wren", observation="Sells tar.", lines=[2])
+        told += call("update_entity_observation", entity="Nell", observation="Bakes.", lines=[2])
+        self.model.answers = [first, told + call("noop")]
+        wait_for(extract_and_compact(self.script))
+        (observation,) = self.aria.entities.get("o8").observations
+        self.assertEqual(observation.text, "Sells tar.")
         self.roll_back()
         self.assertEqual(self.stored(), self.before)
         self.assert_proven()
 
     def test_a_kill_in_an_extraction(self):
         """It leaves nothing but its signal, which the next start clears."""
+        self.model.answers = [call("add_journal_entry", content="Bob owes."), self.die]
         with self.assertRaises(SystemExit):
-            self.noted_and_compacted(self.die)
+            wait_for(extract_and_compact(self.script))
         del self.script.store.set
         self.assertIn("pre_compaction", self.script.state.signals)
         self.restart()

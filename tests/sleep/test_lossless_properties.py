@@ -18,7 +18,6 @@ from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
 from evennia_ai.history.pairs import cut_points, unanswered
-from evennia_ai.history.records import ROLLED_BACK
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.prompt import build_prompt, measure_fixed
 from evennia_ai.llm_interaction.values import TurnRequest
@@ -185,7 +184,7 @@ class Run(MemoryWorld):
             build_prompt(self.script, self.body, TurnRequest(viewer)).messages for viewer in VIEWERS
         ]
         text = json.dumps(sent)
-        records = (r for r in self.script.history.summaries() if r.status != ROLLED_BACK)
+        records = (r for r in self.script.history.summaries() if not r.rolled_back)
         for number, record in enumerate(records):
             text = text.replace(record.id, f"s{number}")
         return json.loads(text)

@@ -1,21 +1,27 @@
 """Summaries of what is larger than a summariser's window, and answers that are none."""
 
+import json
 import unittest
 from dataclasses import replace
+from unittest.mock import patch
+
+from twisted.internet.task import Clock
 
 from evennia_ai.history.messages import Message, Speaker, masked, new_id
-from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
+from evennia_ai.history.records import LIVE, absorbed_by, state_of
 from evennia_ai.llm_interaction.offline.brain import respond
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt
+from evennia_ai.llm_interaction.prompt import GRACE_S, OFFLINE_MODEL, build_prompt
 from evennia_ai.llm_interaction.summary import summarise
-from evennia_ai.llm_interaction.values import ModelFacts, ModelReply
+from evennia_ai.llm_interaction.values import FORM, ModelFacts
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.rag_memory.journal_entry import OWN
-from evennia_ai.sleep.compaction.compact import compact_conversation_history
+from evennia_ai.sleep.compaction.compact import Compaction, compact_conversation_history
+from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.report import as_result
 from evennia_ai.testing import ScriptedModel, call
 from tests.asked import model_down
 from tests.base import label
-from tests.memory_assistant import MemoryWorld, MemoryWorldTest, count, extract_and_compact
+from tests.memory_assistant import MemoryWorld, MemoryWorldTest, count
 from tests.steps import verify_history
 from tests.waiting import wait_for
 
@@ -45,11 +51,11 @@ class TestSummarise(unittest.TestCase):
 
     def test_each_request_fits_the_smallest_window(self):
         """A compact model and a fallback with small windows get chunks that fit both."""
-        model = Windows({"small/one": 3000, "tiny/two": 2000}, default=FACT)
+        model = Windows({"small/one": 4000, "tiny/two": 3000}, default=FACT)
         world = MemoryWorld(model, compact_model="small/one", llm_fallback_models=["tiny/two"])
-        self.assertLessEqual(self.summarise(world, 200)[1], 2000)
+        self.assertLessEqual(self.summarise(world, 140)[1], 3000)
         shown = "\n".join(r.messages[1]["content"] for r in model.requests)
-        for number in range(200):
+        for number in range(140):
             self.assertIn(f"line {number}:", shown)
 
     def test_the_speakers_window_does_not_bind_the_summariser(self):
@@ -60,12 +66,13 @@ class TestSummarise(unittest.TestCase):
         self.summarise(MemoryWorld(model, compact_model="large/one"), 200)
         self.assertEqual(len(model.requests), 1)
 
-    def test_summaries_of_chunks_are_chunked_too(self):
-        """Where even the chunks' summaries exceed the window they are folded in turns."""
-        model = Windows({"scripted/model": 2000}, default=lambda request: "deed " * 150)
+    def test_chunks_share_the_cap(self):
+        """However many requests there are, their summaries together are one."""
+        model = Windows({"scripted/model": 6000}, default=lambda request: FACT + " deed" * 600)
         world = MemoryWorld(model)
         summary, size = self.summarise(world, 1200)
-        self.assertLessEqual(size, 2000)
+        self.assertLessEqual(size, 6000)
+        self.assertGreater(len(model.requests), 1200 * 42 // 4700)
         self.assertLessEqual(count(summary.text), world.script.limits().caps.summary)
 
 
@@ -120,7 +127,9 @@ class TestOffline(unittest.TestCase):
         script = self.compacted(
             *[[f"{name} came in, line {n}" for name in KEPT[:30]] for n in "12"]
         )
-        levels = {r.tier: r.level for r in script.history.summaries() if r.status == "live"}
+        records = script.history.summaries()
+        above = absorbed_by(records)
+        levels = {r.tier: r.level for r in records if state_of(r, above) == LIVE}
         self.assertEqual(levels, {"recent": "extractive", "long": "extractive"})
 
 
@@ -163,8 +172,8 @@ class TestFullSummary(MemoryWorldTest):
         self.assertTrue(any(cut in note for note in notes), notes)
 
 
-class TestWritten(MemoryWorldTest):
-    """An extraction may close with the summary, so that one model call does for both."""
+class TestNoted(MemoryWorldTest):
+    """One reply gives a scope's summary and its notes."""
 
     SUMMARY = "Alice said that the ferry to Saltmere was late."
 
@@ -174,67 +183,108 @@ class TestWritten(MemoryWorldTest):
         line = "the ferry to Saltmere was late again, said the miller"
         self.script.history.append(said(f"line {label(n)}: {line}") for n in range(20))
 
-    def prepared_and_compacted(self, *answers, instructions=None):
-        """The result, with the purposes of the requests made for it."""
+    def compacted(self, *answers, **options):
+        """The result, with the requests made for it and the entries made of notes."""
         self.world.model.answers = list(answers)
-        done = extract_and_compact(self.script, instructions=instructions)
-        result = wait_for(done)
+        job = Compaction(self.script, MANUAL, noted=True, **options)
+        result = as_result(wait_for(job.run()))
         self.assertTrue(result["success"], result)
         (self.record,) = self.script.history.summaries()
         self.assert_proven()
-        return result, [request.purpose for request in self.world.model.requests]
+        entries = [e for e in self.body.journal.recent(9) if e.source_type == OWN]
+        self.assertEqual(job.facts, len(entries))
+        return result, self.world.model.requests, entries
 
-    def closing(self, text=SUMMARY, calls=()):
-        return ModelReply(content=f"{SUMMARY_MARK} {text}", tool_calls=tuple(calls), model="m")
+    def reply(self, summary=SUMMARY, **notes):
+        noted = [{"lines": [1], "text": text, "about": about} for about, text in notes.items()]
+        return json.dumps({"summary": summary, "notes": noted})
 
     def test_one_call_for_both(self):
-        """Facts and summary are those of one reply, which is shown what it is to heed."""
-        noted = call("add_journal_entry", content="The ferry is late.", lines=[1])
-        result, purposes = self.prepared_and_compacted(
-            self.closing(calls=noted), instructions="name every ferry"
-        )
-        self.assertEqual(purposes, ["pre_compaction"])
+        """Each note cites its lines, and is about somebody or something."""
+        result, [request], [entry] = self.compacted(self.reply(ferry="The ferry is late."))
+        self.assertEqual(request.purpose, "summary")
+        self.assertIn("1. ", request.messages[1]["content"])
         self.assertEqual((self.record.text, result["level"]), (self.SUMMARY, "main"))
-        self.assertIn("name every ferry", str(self.world.model.requests[0].messages))
-        (entry,) = (e for e in self.body.journal.recent(9) if e.source_type == OWN)
-        self.assertIn(self.record.source_ids[0], entry.source_message_ids)
+        self.assertEqual(entry.source_message_ids[0], self.record.source_ids[0])
+        self.assertEqual((entry.content, entry.entities), ("The ferry is late.", ("ferry",)))
 
-    def test_a_model_that_only_speaks(self):
-        """The offline model takes its notes; it makes its summaries itself."""
-        self.world.model.calls_tools = False
-        noted = call("add_journal_entry", content="The ferry is late.", lines=[1])
-        result, _ = self.prepared_and_compacted(noted, call("noop"))
-        self.assertEqual(result["level"], "main")
-        asked = {each.model for each in self.world.model.requests}
-        self.assertEqual(asked, {OFFLINE_MODEL, self.script.model_name})
+    def test_a_rollback(self):
+        """It takes the notes back, too."""
+        self.compacted(self.reply(ferry="The ferry is late."))
+        self.roll_back()
+        self.assertEqual([e for e in self.body.journal.recent(9) if not e.withdrawn], [])
+        self.assert_proven()
 
-    def test_what_is_no_summary(self):
-        """Of mere repetition a model is asked for a summary."""
-        text = "Zorblat sold 900 goats. " * 9
-        result, purposes = self.prepared_and_compacted(self.closing(text))
-        self.assertEqual(purposes, ["pre_compaction", "summary"])
-        self.assertIn("They met at the mill.", self.record.text)
-        self.assertEqual(result["level"], "main")
+    def test_any_shape(self):
+        """In a fence or among words; notes that are none are left out."""
+        odd = {"summary": self.SUMMARY, "notes": [7, {"text": ""}, {"text": "A", "lines": "x"}]}
+        fenced = f"Here you are:\n```json\n{self.reply(mill='The mill stands.')}\n```"
+        for reply, texts in (
+            (fenced, ["The mill stands."]),
+            (json.dumps(odd), ["A"]),
+            (json.dumps({"summary": self.SUMMARY}), []),
+            (json.dumps({"summary": self.SUMMARY, "notes": None}), []),
+            (self.SUMMARY, []),
+        ):
+            with self.subTest(reply=reply):
+                self.setUp()
+                _, requests, entries = self.compacted(reply)
+                self.assertEqual((self.record.text, len(requests)), (self.SUMMARY, 1))
+                self.assertEqual([entry.content for entry in entries], texts)
 
-    def test_a_reply_that_was_cut_off(self):
-        """A summary without its end is none."""
-        reply = replace(self.closing(), finish_reason="length")
-        _, purposes = self.prepared_and_compacted(reply, call("noop"))
-        self.assertEqual(purposes[-1], "summary")
+    def test_a_torn_object(self):
+        """The model is asked again, for the summary alone."""
+        for torn in (self.reply()[:-9], '{"summary": ["They met."]}'):
+            with self.subTest(torn=torn):
+                self.setUp()
+                result, (first, again), _ = self.compacted(torn)
+                self.assertNotIn("JSON", again.messages[0]["content"])
+                self.assertNotIn("1. ", again.messages[1]["content"])
+                self.assertGreater(first.max_tokens, again.max_tokens)
+                self.assertIn("They met at the mill.", self.record.text)
+                self.assertEqual(result["level"], "main")
 
-    def test_lines_that_need_several_passes(self):
-        """The summary of one pass is not that of all lines."""
+    def test_where_no_notes_are_asked_for(self):
+        """With instructions, another prompt, a base model or the offline one, or switched off."""
+        for options, config in (
+            ({"instructions": "name every ferry"}, {}),
+            ({}, {"compact_prompt": "Summarise."}),
+            ({}, {"llm_api": "completion"}),
+            ({}, {"compact_model": OFFLINE_MODEL}),
+            ({}, {"pre_compact_extraction_enabled": False}),
+        ):
+            with self.subTest(**options, **config):
+                self.setUp()
+                self.world.configure(**config)
+                _, requests, entries = self.compacted(**options)
+                shown = f"{requests[0].messages}{requests[0].prompt}"
+                self.assertNotIn("JSON", shown)
+                self.assertIn(options.get("instructions", ""), shown)
+                self.assertEqual(entries, [])
+
+    def test_by_a_schema_where_the_model_can(self):
+        """The field `response_format` is sent to models that are known to follow it."""
+        for speech in ("", FORM):
+            with self.subTest(speech=speech):
+                self.setUp()
+                facts = replace(self.world.model.facts("m"), speech=speech)
+                self.world.model.facts = lambda name, facts=facts: facts
+                _, [request], _ = self.compacted(self.reply())
+                self.assertEqual("response_format" in request.extra, bool(speech))
+
+    def test_lines_that_need_several_requests(self):
+        """They give the summary alone; the next night notes."""
         self.world.configure(max_context_tokens=3000)
-        self.script.history.append(said(f"more {label(n)}: " + "word " * 60) for n in range(60))
-        self.world.model.default = lambda request: (
-            self.closing() if request.purpose == "pre_compaction" else "They met at the mill."
-        )
-        _, purposes = self.prepared_and_compacted()
-        self.assertGreater(purposes.count("pre_compaction"), 1)
-        self.assertIn("summary", purposes)
+        self.script.history.append(said(f"more {label(n)}: " + "word " * 60) for n in range(30))
+        _, requests, entries = self.compacted()
+        self.assertGreater(len(requests), 1)
+        for request in requests:
+            self.assertNotIn("JSON", request.messages[0]["content"])
+            self.assertNotRegex(request.messages[1]["content"], r"(?m)^\d+\. ")
+        self.assertEqual(entries, [])
 
     def test_masked_outputs(self):
-        """Both rest on raw text, also of what is shown as a placeholder."""
+        """It rests on raw text, also of what is shown as a placeholder."""
         asked = call("look", target="tower")
         found = "A long list of ravens. " * 50
         answer = Message("tool", found, tool_call_id=asked[0]["id"], name="look")
@@ -243,6 +293,22 @@ class TestWritten(MemoryWorldTest):
         lines = self.script.history.messages()
         self.script.history.replace([*lines[:-1], hidden])
         self.script.history.append(said("so it went on") for _ in range(4))
-        self.prepared_and_compacted(call("noop"))
-        for request in self.world.model.requests:
+        _, requests, _ = self.compacted()
+        for request in requests:
             self.assertIn("A long list of ravens.", str(request.messages))
+
+    def test_a_call_that_never_ends(self):
+        """After its deadline the next level is asked: a fallback, at last the offline model."""
+        self.world.configure(llm_fallback_models=["scripted/other"])
+        clock = Clock()
+        with patch("evennia_ai.background._default_reactor", lambda: clock):
+            self.world.model.held = True
+            done = Compaction(self.script, MANUAL, noted=True).run()
+            for model in (self.script.model_name, "scripted/other"):
+                self.assertEqual(self.world.model.requests[-1].model, model)
+                clock.advance(self.script.config.turn_timeout_s + GRACE_S)
+            self.assertEqual(self.world.model.requests[-1].model, OFFLINE_MODEL)
+            self.world.model.held = False
+            self.world.model.release()
+        self.assertTrue(as_result(wait_for(done))["success"])
+        self.assert_proven()

@@ -68,7 +68,7 @@ class TestEvening(MemoryWorldTest):
         line = report_line("Aria", record)
         self.assertIn(f"{tokens:,} to {self.script.history.tokens():,} tokens", line)
         for unwanted in (*self.unwanted, "faded"):
-            self.assertNotIn(unwanted, line)
+            self.assertNotIn(unwanted, line.replace(record.report.summary_id, ""))
         later = replace(record, report=replace(record.report, generation=3))
         faded = "may have faded; the raw words are in the archive"
         self.assertIn(faded, report_line("Aria", later))
@@ -109,7 +109,7 @@ class TestWhatModelsRead(MemoryWorldTest):
         self.script.history.append(talk())
         before = [m.to_dict() for m in self.script.history.messages()]
         result = self.compact()
-        (first,) = self.world.model.requests
+        first = self.world.model.requests[0]
         text = first.messages[1]["content"]
         for absent in ("Norvik", "4711", "Sorrel", "Tansy", "search_memory", "Oldtown"):
             self.assertNotIn(absent, text)
@@ -148,10 +148,11 @@ class TestWhatModelsRead(MemoryWorldTest):
         self.assertNotIn("Gustav", str(first.messages))
         self.assertIn("Gustav Holm, 900 crowns, Norvik", second.messages[0]["content"])
         audits = [fields for kind, fields in self.script.audits if kind == "unsupported"]
-        self.assertEqual([len(each["facts"]) for each in audits], [3, 1])
+        self.assertEqual([each["count"] for each in audits], [3, 1])
+        self.assertNotRegex(str(audits), "Gustav|Norvik")
         logged = str([text for kind, text in self.script.audits if kind == "log"])
         self.assertIn("that nobody said: 1.", logged)
-        self.assertIn("1 not in its source", summary_lines(record))
+        self.assertIn("1 not in its source", summary_lines(record, "live"))
 
     def test_still_invented(self):
         """A second summary that is no truer is none: the next model is asked."""

@@ -10,6 +10,7 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.testing import FakeGame, call
 from evennia_ai.turns.initiative import RULES, Cue, Used, why_not
+from evennia_ai.turns.spend_book import Amount
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.base import CHARACTER
@@ -60,7 +61,7 @@ class TestRules(MemoryWorldTest):
         self.assertEqual(self.game.said[0], ("public", "The fire is warm."))
         self.assertEqual(request.purpose, "unasked")
         offered = [tool["function"]["name"] for tool in request.tools]
-        self.assertEqual(offered, ["say", "emote", "noop"])
+        self.assertEqual(offered, ["noop"])
         line = self.script.history.messages()[0]
         self.assertEqual((line.role, line.content), ("assistant", "The fire is warm."))
         self.assertIsNone(self.script.runtime.cue)
@@ -80,7 +81,7 @@ class TestRules(MemoryWorldTest):
             "often enough": lambda: self.used([n * 200.0 for n in range(4)], 0),
             "half of a spend limit": lambda: (
                 self.world.configure(spend_caps={"tokens_day": 100}),
-                self.script.spend.add(50, 0.0),
+                self.script.spend.add(Amount(1, 50)),
             ),
             "last two lines": lambda: self.used([500.0], 2),
         }

@@ -24,10 +24,10 @@ CASES = {
             (7, None),
         ],
     ),
-    (None, "tombstones"): ([{"m1": "x"}], [(5, None)]),
+    ("ai_tombstones", "t1"): ([{"id": "t1"}], [(5, None)]),
     ("ai_ledger", "l1"): ([{"text": "x"}], [(7, None)]),
     (None, "journal"): ([{"entries": []}], [(5, None)]),
-    (None, "entity_profiles"): ([{"o1": {"name": "x"}}], [([1], None)]),
+    ("ai_entities", "o1"): ([{"name": "x"}], [([1], None)]),
     ("ai_archive", "g1"): ([{"messages": []}], [(5, None), ([{}], None)]),
     ("ai_journal", "page_000001"): ([{"entries": []}], [(5, None)]),
 }

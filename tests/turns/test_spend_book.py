@@ -1,4 +1,4 @@
-"""The book of spend: windows, caps, and junk in what is stored."""
+"""The book of spend: days and months, caps, and junk in the setting."""
 
 import unittest
 from math import inf, nan
@@ -13,13 +13,13 @@ from evennia_ai.turns.spend_book import (
     SET_BACK_S,
     Amount,
     Cap,
-    SpendRow,
-    Window,
     caps_of,
     fitted,
     lifts,
     likely,
+    oldest_day,
     read_limits,
+    span,
 )
 from tests.strategies import FEW, MANY
 
@@ -28,13 +28,10 @@ amounts = st.builds(
     Amount,
     st.integers(0, 5),
     st.integers(0, 10**6),
-    st.floats(0, 100).map(lambda cost: round(cost, 6)),
     st.integers(0, 10**6),
-    st.floats(0, 1).map(lambda cost: round(cost, 6)),
+    cost=st.floats(0, 100).map(lambda cost: round(cost, 6)),
 )
 times = st.floats(NOW, NOW + 400 * DAY)
-windows = st.builds(Window, st.text(max_size=3), amounts)
-rows = st.builds(SpendRow, windows, windows)
 junk = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
@@ -48,39 +45,36 @@ junk = st.recursive(
 class TestWindows(unittest.TestCase):
     """Days and months, and clocks that go wrong."""
 
-    @FEW
-    @given(rows)
-    def test_round_trip(self, row):
-        """A row is read as it was stored."""
-        self.assertEqual(SpendRow.from_dict(row.to_dict()), row)
+    def spent(self, window, then, now):
+        """Whether what was spent then counts now."""
+        day, _ = span("day", then)
+        since, until = span(window, now)
+        return since <= day <= until
 
     def test_a_day_and_a_month_pass(self):
         """The next day the day is empty and the month goes on; the next month both are empty."""
-        row = SpendRow().at(NOW).plus(Amount(1, 10, 0.5))
-        self.assertEqual((row.day.spent.tokens, row.month.spent.tokens), (10, 10))
-        row = row.at(NOW + DAY)
-        self.assertEqual((row.day.spent.tokens, row.month.spent.tokens), (0, 10))
-        self.assertEqual(row.at(NOW + 31 * DAY).month.spent.tokens, 0)
+        for after, counts in ((0, (True, True)), (DAY, (False, True)), (31 * DAY, (False, False))):
+            spent = [self.spent(window, NOW, NOW + after) for window in ("day", "month")]
+            self.assertEqual(tuple(spent), counts)
 
     @MANY
-    @given(amounts, times, times)
-    def test_a_clock_set_back_frees_nothing(self, amount, one, other):
-        """What was spent stays spent, however far the clock is set back."""
-        early, late = sorted((one, other))
-        row = SpendRow().at(late).plus(amount)
-        back = row.at(early)
-        self.assertEqual((back.day.spent, back.month.spent), (row.day.spent, row.month.spent))
-        self.assertEqual(back.at(late).day.spent.tokens in (0, amount.tokens), True)
+    @given(times, st.floats(0, SET_BACK_S))
+    def test_a_clock_set_back_frees_nothing(self, time, by):
+        """What was spent stays spent."""
+        for window in ("day", "month"):
+            self.assertTrue(self.spent(window, time, time - by))
 
     @MANY
-    @given(amounts, times, times)
-    def test_a_clock_once_far_ahead_blocks_nobody(self, amount, one, other):
-        """However wrong the clock was, what was spent then is over in a few days or two months."""
+    @given(times, times)
+    def test_a_clock_once_far_ahead_blocks_nobody(self, one, other):
+        """However wrong the clock was, what was spent then is over in two days or two months."""
         early, late = sorted((one, other))
-        row = SpendRow().at(late).plus(amount).at(early)
-        later = row.at(early + SET_BACK_S + DAY)
-        self.assertEqual(later.day.spent, Amount())
-        self.assertEqual(later.at(early + 65 * DAY).month.spent, Amount())
+        if late - early > SET_BACK_S + DAY:
+            self.assertFalse(self.spent("day", late, early))
+
+    def test_how_long_it_is_kept(self):
+        """The oldest day is so many days before."""
+        self.assertEqual(oldest_day("2027-01-15"), "2025-12-11")
 
 
 class TestCaps(unittest.TestCase):
@@ -88,23 +82,17 @@ class TestCaps(unittest.TestCase):
 
     @FEW
     @given(st.lists(amounts, max_size=8))
-    def test_a_cap_is_reached_by_sums(self, spent):
-        """A cap is reached exactly when the sum of all calls is the limit or more."""
-        row = SpendRow().at(NOW)
-        for amount in spent:
-            row = row.plus(amount)
-        total = sum(amount.tokens for amount in spent)
-        for name in ("tokens_day", "tokens_month"):
-            [over], [at] = (caps_of("x", {name: limit}) for limit in (total + 1, total))
-            self.assertEqual((over.is_reached(row), at.is_reached(row)), (False, True))
-        cost = row.day.spent.cost
-        self.assertAlmostEqual(cost, sum(amount.cost for amount in spent))
-        self.assertTrue(caps_of("x", {"cost_month": cost})[0].is_reached(row))
+    def test_a_cap_is_used_by_sums(self, spent):
+        """A cap is used by the sum of all calls."""
+        both = sum(spent, Amount())
+        [tokens, cost] = caps_of("x", {"tokens_day": 1, "cost_day": 1})
+        self.assertEqual(tokens.used(both), sum(amount.tokens for amount in spent))
+        self.assertAlmostEqual(cost.used(both), sum(amount.cost for amount in spent))
 
     def test_no_limit_is_no_cap(self):
         """None means no cap, 0 that nothing may be spent; lower limits and new ones lift none."""
         self.assertEqual(caps_of("x", dict.fromkeys(LIMITS)), ())
-        self.assertTrue(caps_of("x", {"cost_day": 0})[0].is_reached(SpendRow()))
+        self.assertEqual(caps_of("x", {"cost_day": 0})[0].used(Amount()), 0)
         for before, after in ((5, 6), (5, None), (5, 5.5)):
             self.assertTrue(lifts(before, after))
         for before, after in ((5, 5), (5, 4), (None, 4), (None, None)):
@@ -154,7 +142,8 @@ class TestCalls(unittest.TestCase):
     def test_a_reply_is_an_amount(self):
         """Tokens in and out, cached ones apart; an unknown cost counts 0 and as unpriced."""
         reply = ModelReply(content="", prompt_tokens=100, completion_tokens=5, cached_tokens=80)
-        self.assertEqual(Amount.of(reply), Amount(1, 105, 0.0, 80, unpriced=1))
+        self.assertEqual(Amount.of(reply), Amount(1, 100, 5, 80, unpriced=1))
+        self.assertEqual(Amount.of(reply, is_own=True).own, 105)
 
     @MANY
     @given(

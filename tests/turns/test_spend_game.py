@@ -8,8 +8,9 @@ from evennia import search_object
 from evennia_ai import services
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.models import Spend
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
-from evennia_ai.turns.spend import GAME
+from evennia_ai.turns.spend_book import FORGOTTEN, GAME, GUEST, Amount
 from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
 
@@ -36,8 +37,9 @@ class SpendGameTest(CommandLineTest):
     def ask(self, text="Aria, what is my boat called?"):
         return self.talk(text)
 
-    def spent(self, holder=""):
-        return self.script.spend.row(holder).month.spent
+    def spent(self, holder=None):
+        holder = self.script.spend.holder if holder is None else holder
+        return self.script.shared_spend.spent(holder, "month", self.script.now())
 
     def restart(self):
         """What is only in memory is gone."""
@@ -51,13 +53,65 @@ class TestWhoPays(SpendGameTest):
     """A turn is paid by the assistant, the game and the account of the player who asked."""
 
     def test_a_turn_is_paid_and_outlives_a_restart(self):
-        """All three rows hold the turn, also after a restart."""
+        """All three have paid the turn, also after a restart."""
         self.assertEqual(self.ask(), "turn")
         self.assertEqual(self.logged("call")[0]["cached"], 600)
         self.restart()
-        for holder in ("", GAME, self.payer):
+        for holder in (None, GAME, ("account", self.payer)):
             self.assertEqual((self.spent(holder).tokens, self.spent(holder).cost), (1000, 0.25))
             self.assertEqual((self.spent(holder).cached, self.spent(holder).calls), (600, 1))
+
+    @override_settings(EVENNIA_AI_SPEND_CAPS={"account": {"tokens_day": 1000}})
+    def test_who_is_forgotten_stays_at_the_cap(self):
+        """A cap that is reached stays so, also after a restart; no row names the account."""
+        shared, asker = self.script.shared_spend, stable_id(self.char1)
+        self.assertEqual(self.ask(), "turn")
+        self.assertIsNotNone(self.script.spend.reached(asker))
+        for _ in range(2):
+            shared.forget([self.payer, asker])
+            self.assertIsNotNone(self.script.spend.reached(asker))
+            for name in (self.payer, self.account.key):
+                self.assertNotIn(name, str([*Spend.objects.values()]))
+        self.restart()
+        self.assertIsNotNone(self.script.spend.reached(asker))
+
+    def test_old_rows(self):
+        """Who stands for a guest or who is forgotten is nobody later; old rows are dropped."""
+        for day, account in (
+            ("2025-05-20", "a1.x"),
+            ("2026-05-31", f"{FORGOTTEN}1"),
+            ("2026-06-01", f"{FORGOTTEN}2"),
+            ("2026-06-29", f"{GUEST}1"),
+            ("2026-06-30", f"{GUEST}2"),
+            ("2026-06-30", "a1.x"),
+        ):
+            of = {"day": day, "assistant": "s1", "purpose": "awake", "model": "m"}
+            Spend.objects.note(Amount(1, 70), **of, account=account)
+        Spend.objects.tidy("2026-06-30")
+        by = {account: spent.calls for account, spent in Spend.objects.sums("account", "").items()}
+        self.assertEqual(by, {"": 2, "a1.x": 1, f"{FORGOTTEN}2": 1, f"{GUEST}2": 1})
+
+    def test_a_row_for_each_kind_of_call(self):
+        """What is alike is added up; sums by any column, of any day on."""
+        for day, account, cost in (("2026-01-01", "a", 0.5), ("2026-01-02", "b", 2.0)) * 2:
+            of = {"day": day, "assistant": "s1", "purpose": "awake", "model": "m"}
+            Spend.objects.note(Amount(1, 10, 3, 4, cost=cost), **of, account=account)
+        self.assertEqual(Spend.objects.count(), 2)
+        sums = Spend.objects.sums("account", "2026-01-01")
+        self.assertEqual(
+            sums, {"a": Amount(2, 20, 6, 8, cost=1.0), "b": Amount(2, 20, 6, 8, cost=4.0)}
+        )
+        self.assertEqual([*Spend.objects.sums("day", "2026-01-02")], ["2026-01-02"])
+        self.assertEqual([*Spend.objects.sums("model", "", "2026-01-01", account="b")], [])
+
+    def test_two_rows_of_one_kind(self):
+        """As two processes make them, or an account that is forgotten twice: a call counts once."""
+        of = {"day": "2026-01-01", "assistant": "s1", "purpose": "awake", "model": "m"}
+        for account in ("a", "b"):
+            Spend.objects.note(Amount(1, 10), **of, account=account)
+        Spend.objects.rename("b", "a")
+        Spend.objects.note(Amount(1, 5), **of, account="a")
+        self.assertEqual(Spend.objects.sums("account", ""), {"a": Amount(3, 25)})
 
     def test_embeddings_are_paid(self):
         """Where a model is billed for embeddings, they count, and stop at a cap."""
@@ -77,20 +131,6 @@ class TestWhoPays(SpendGameTest):
         self.assertEqual(self.spent().tokens, 13)
         self.assertEqual(consolidated(None), 1)
 
-    def test_the_book_is_rolled_back_as_a_whole(self):
-        """If one row cannot be written, none is."""
-        self.configure(spend_caps={"tokens_month": 10**9})
-        store, real = self.script.shared_spend.store, self.script.shared_spend.store.save
-
-        def broken(holder, row):
-            if holder == self.payer:
-                raise OSError("disk full")
-            real(holder, row)
-
-        store.save = broken
-        self.assertEqual(self.ask(), "turn")
-        self.assertEqual((self.spent().calls, self.spent(GAME).calls), (0, 0))
-
 
 class TestWhoLiftsCaps(SpendGameTest):
     """Builders lower caps; only admins raise or remove them."""
@@ -99,7 +139,7 @@ class TestWhoLiftsCaps(SpendGameTest):
         super().setUp()
         self.be("Builder")
         self.aria.locks.add(f"control:id({self.char1.id});edit:id({self.char1.id})")
-        self.script.spend.add(5, 0.0)
+        self.script.spend.add(Amount(1, 5))
 
     def cap(self, value, shown):
         self.assertTold(f"aiconfig Aria spend_caps.tokens_day = {value}", shown)
@@ -137,16 +177,16 @@ class TestWhoLiftsCaps(SpendGameTest):
         self.cap(9999, "Only admins")
 
     def test_a_copy(self):
-        """A copy has the caps of the original and has spent nothing; its row goes with it."""
+        """A copy has the caps of the original and has spent nothing; its limits go with it."""
         self.script.state.configure({"spend_caps": {"tokens_day": 500}})
         self.typed("copy Aria = Clone")
         clone = search_object("Clone")[0].assistant
         self.typed(f"set/script #{clone.id}/spend_caps =")
         self.assertEqual(clone.config.spend_caps["tokens_day"], 500)
-        self.assertEqual(clone.spend.today()["tokens"], 0)
-        rows = len(self.script.shared_spend.store.all())
+        self.assertEqual(clone.spend.today().tokens, 0)
         clone.obj.delete()
-        self.assertEqual(len(self.script.shared_spend.store.all()), rows - 1)
+        self.assertEqual(Spend.objects.limits(clone.scope), {})
+        self.assertEqual(Spend.objects.limits(self.script.scope), {"tokens_day": 500})
 
 
 class TestShown(SpendGameTest):

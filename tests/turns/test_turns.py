@@ -10,13 +10,17 @@ from evennia import create_object
 from evennia_ai.errors import BoundError, ModelError
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
 from evennia_ai.game.seeing import stable_id
+from evennia_ai.game.world import GameHandler
 from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.frames import NOTICED, Note
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.llm_interaction.budget import ReplyTrace
-from evennia_ai.llm_interaction.conversation import newest_turn, read_prompt
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
+from evennia_ai.llm_interaction.conversation import NOW, read_prompt
 from evennia_ai.llm_interaction.reply import ECHO, SPEAKS_FOR_OTHERS
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.privacy.requests import enqueue
+from evennia_ai.staff.explanation import explanation
 from evennia_ai.testing import call
 from evennia_ai.turns.runtime import QUEUE_LIMIT, Runtime
 from evennia_ai.turns.tools.base import MOST_ACTS, NOTES_PER_HOUR
@@ -85,8 +89,8 @@ class TestForWhom(TurnTest):
         self.talk("Aria, a bed!", "To Alice.", "To Bob.", speaker=self.bob)
         self.assertEqual(self.spoken(), ["To Alice.", "To Bob."])
         for request, who, other in ((0, "Alice", "Bob"), (1, "Bob", "Alice")):
-            answered = newest_turn(read_prompt(self.asked(request)).turns)
-            self.assertEqual([line.who for line in answered], [who])
+            answered = read_prompt(self.asked(request)).heard()[-1]
+            self.assertEqual(answered.who, who)
             self.assertIn(f"{other}: Aria, a", str(self.asked(1)))
 
     def test_a_whisper_to_two(self):
@@ -97,6 +101,133 @@ class TestForWhom(TurnTest):
         self.tick()
         wait_for(boris.assistant.at_tick())
         self.assertEqual(len(self.model.requests), 2)
+
+
+class TestKeptNotes(TurnTest):
+    """A prompt begins with the one before it, as a model's server has read that already."""
+
+    def setUp(self):
+        super().setUp()
+        self.hour("noon")
+
+    def hour(self, words):
+        """Let it be this time."""
+        self.enterContext(mock.patch.object(GameHandler, "time", lambda self, now: words))
+
+    def notes(self, number=-1):
+        """The notes of a request, in order."""
+        turns = read_prompt(self.asked(number)).turns
+        return [str(line) for _, line in turns if isinstance(line, Note) and line.label != NOTICED]
+
+    def assert_goes_on(self):
+        """The newest prompt begins with the whole of the one before."""
+        before, after = (tuple(self.asked(number)) for number in (-2, -1))
+        self.assertEqual(after[: len(before)], before)
+
+    def test_a_talk(self):
+        """What holds is told once; what changes is told before the line at which it did."""
+        here = "Char2, Alice, Bob" if self.char2.location == self.room1 else "Alice, Bob"
+        for number in range(4):
+            speaker = (self.alice, self.bob)[number % 2]
+            self.talk(f"Aria, this is number {number}.", f"So it is {number}.", speaker=speaker)
+            if number:
+                self.assert_goes_on()
+        told = self.notes()
+        self.assertEqual(told, [str(Note(NOW, "noon")), told[1]])
+        for name in here.split(", "):
+            self.assertIn(name, told[1])
+        self.hour("one o'clock")
+        self.talk("Aria, is it late?", "Not very.", speaker=self.alice)
+        self.assert_goes_on()
+        self.assertEqual(self.notes(), [*told, str(Note(NOW, "one o'clock"))])
+        self.player("Cleo")
+        self.talk("Aria, who came?", "Cleo did.", speaker=self.alice)
+        self.assertIn("Cleo", self.notes()[-1])
+        self.talk("Aria, is that so?", "It is.", speaker=self.bob)
+        self.assert_goes_on()
+
+    def test_somebody_whom_not_all_see(self):
+        """Who is hidden from somebody stands in no prompt of theirs, also when they are gone."""
+        ghost = self.player("Ghost")
+        ghost.locks.add(f"view:id({self.aria.id}) or id({self.alice.id})")
+        self.talk("Aria, who is here?", "The three of us.", speaker=self.alice)
+        self.assertIn("Ghost", self.notes()[-1])
+        self.talk("Aria, and now?", "You two.", speaker=self.bob)
+        self.assertNotIn("Ghost", str(self.notes()))
+        ghost.location = self.room2
+        self.talk("Aria, and now?", "Still you two.", speaker=self.bob)
+        self.assertNotIn("Ghost", str(self.notes()))
+
+    def test_somebody_whom_a_newcomer_could_not_see(self):
+        """Who hides from anybody is kept in no prompt, whoever comes later."""
+        self.bob.location = self.room2
+        ghost = self.player("Ghost")
+        ghost.locks.add(f"view:id({self.aria.id}) or id({self.alice.id})")
+        self.talk("Aria, who is here?", "The two of you.", speaker=self.alice)
+        self.assertIn("Ghost", self.notes()[-1])
+        ghost.location, self.bob.location = self.room2, self.room1
+        self.talk("Aria, who was here?", "Alice was.", speaker=self.bob)
+        self.assertNotIn("Ghost", str(self.notes()))
+
+    def test_another_language(self):
+        """What was told to a German line holds no longer for an English one, and is said once."""
+        for line, told in (
+            ("Aria, wie heißt mein Boot und wo ist es?", "German"),
+            ("Aria, and where is the mill of my brother?", "English"),
+            ("Aria, and what is the name of the river?", ""),
+            ("Aria, wie heißt mein Boot und wo ist es?", "German"),
+        ):
+            self.talk(line, "Ja.", speaker=self.alice)
+            newest = str(self.asked()[-1]["content"])
+            self.assertEqual("(Answer in:" in newest, bool(told), newest)
+            self.assertIn(told, newest)
+
+    def test_forgotten(self):
+        """Nothing is kept of somebody who asks to be forgotten."""
+        self.talk("Aria, who is here?", "Some.", speaker=self.alice)
+        self.assertTrue(self.script.runtime.shown_notes)
+        self.script.runtime.forget({stable_id(self.bob)}, "~")
+        self.assertEqual(self.script.runtime.shown_notes, {})
+
+    def test_out_of_sight(self):
+        """What stood before lines that the prompt leaves out is told anew."""
+        self.configure(max_context_tokens=4_096)
+        for number in range(30):
+            words = f"number {number} " + "of many words " * 20
+            self.talk(f"Aria, {words}", f"I heard {words}", speaker=self.alice)
+            places = range(-1, -len(self.model.requests) - 1, -1)
+            newest = next(n for n in places if self.model.requests[n].purpose == CONTEXT_AWAKE)
+            self.assertIn(str(Note(NOW, "noon")), self.notes(newest))
+        self.assertTrue(self.script.runtime.left_out or self.script.history.summaries())
+
+
+class TestSaidOnce(TurnTest):
+    """A sentence that a model has fallen into is heard each time, and shown to it once."""
+
+    def test_a_tail(self):
+        """What stands in each reply stays in the first one alone of what it reads of itself."""
+        tail = "What can I do for you, friend?"
+        for number in range(4):
+            self.talk(f"Aria, here is line {number}.", f"Line {number}, Alice. {tail}")
+        self.assertEqual(len(self.shown("Alice", tail)), 4)
+        self.assertEqual([tail in line for line in self.spoken()], [True] * 4)
+        self.talk("Aria, are you well?", "Quite.")
+        replies = [line for role, line in read_prompt(self.asked()).turns if role == "assistant"]
+        self.assertEqual(sum(tail in str(line) for line in replies), 1)
+        self.assertIn("Line 3, Alice.", replies)
+
+    def test_a_refrain(self):
+        """A reply that is all of it stays whole, and so do short sentences."""
+        for answer in ("The boats come home at dawn.", "Aye, friend. The boats come home at dawn."):
+            self.talk("Aria, sing!", answer)
+            self.later(5)
+        self.talk("Aria, again!", "The boats come home at dawn.", speaker=self.bob)
+        self.talk("Aria, are you well?", "Quite.")
+        replies = [line for role, line in read_prompt(self.asked()).turns if role == "assistant"]
+        self.assertEqual(
+            replies[-3:],
+            ["The boats come home at dawn.", "Aye, friend.", "The boats come home at dawn."],
+        )
 
 
 class TestOneDecision(TurnTest):
@@ -162,7 +293,6 @@ class TestGoneOn(TurnTest):
         self.alice.location = self.room2
         self.tick()
         self.assertEqual(self.model.requests, [])
-        self.another_assistant()
         alice, now = stable_id(self.alice), utc_iso(self.script.now())
         for name, act, wait_s in (
             ("left", lambda: self.alice.move_to(self.room2), 2),
@@ -170,7 +300,6 @@ class TestGoneOn(TurnTest):
             ("gone from the game", lambda: setattr(self.alice, "location", None), 40),
             ("moved", lambda: self.aria.move_to(self.room2), 40),
             ("forgotten", lambda: enqueue([alice], now, "", [self.script]), 40),
-            ("asked another", lambda: self.say("Boris, where is the mill?"), 40),
         ):
             with self.subTest(name):
                 self.alice.location = self.aria.location = self.room1
@@ -178,30 +307,12 @@ class TestGoneOn(TurnTest):
                 self.assertEqual(self.spoken(), [])
                 self.assertFalse(self.script.runtime.pending())
 
-    def test_asked_anew(self):
-        """One answer to both, and no further delay for whoever goes on asking."""
-        lines = self.answer_late(
-            lambda: self.say("Aria, and where is the smithy?"), "The mill.", "Both."
-        )
-        self.assertEqual([self.spoken(), len(lines)], [["Both."], 1])
-        asked = str(self.asked()[-1])
-        self.assertIn("where is the mill", asked)
-        self.assertIn("where is the smithy", asked)
-
-    def test_goes_on_asking(self):
-        """Whoever asks again and again is answered all the same."""
-
-        def ask():
-            self.say("Aria, where is the smithy?")
-            self.script.runtime.overtaken.add((PUBLIC, stable_id(self.alice)))
-
-        self.answer_late(ask, "By the river.", "Behind the inn.")
-        self.assertEqual(self.spoken(), ["By the river.", "Behind the inn."])
-
     def test_in_time(self):
-        """Two quick questions get an answer each."""
-        self.answer_late(lambda: self.say("Aria, and the smithy?"), "There.", "Here.", wait_s=2)
-        self.assertEqual(self.spoken(), ["There.", "Here."])
+        """Two questions get an answer each, however long the first one takes."""
+        for wait_s in (2, 40):
+            ask = lambda: self.say("Aria, and the smithy?")  # noqa: E731
+            self.answer_late(ask, f"There, {wait_s}.", f"Here, {wait_s}.", wait_s=wait_s)
+            self.assertEqual(self.spoken()[-2:], [f"There, {wait_s}.", f"Here, {wait_s}."])
 
     def test_by_name(self):
         """An answer says whom it is for where somebody else has spoken meanwhile, else not."""
@@ -395,7 +506,9 @@ class TestModelDown(TurnTest):
         self.talk("Aria, where is the ferry?", "Bob: It is late.", "It is late, Alice.")
         reply = self.script.history.messages()[-1]
         self.assertEqual(reply.content, "It is late, Alice.")
-        self.assertEqual(ReplyTrace.of(reply).cuts, (SPEAKS_FOR_OTHERS,))
+        self.assertEqual(ReplyTrace.of(reply).faults, (SPEAKS_FOR_OTHERS,))
+        lines = explanation(self.script, reply, self.script.seen(PUBLIC))
+        self.assertTrue(any(line.endswith(SPEAKS_FOR_OTHERS) for line in lines), lines)
         self.script.audit.assert_any_call("fault", model="scripted/model", why=SPEAKS_FOR_OTHERS)
         self.assertNotIn("Bob: It is late.", str(self.contents()))
 

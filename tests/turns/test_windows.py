@@ -138,6 +138,7 @@ class TestAskedFirst(SmallWindow):
 
     def test_what_compaction_cannot_reach(self):
         """What the window is too small for names the window, not an option that would not help."""
+        self.configure(persona="You keep a tavern with forty painted doors. " * 25)
         self.serve(names=2100)
         self.fill(30, words=60)
         check_room(self.script)

@@ -1,5 +1,6 @@
 """The staff's pages: who sees what, what stands there, and what can be done."""
 
+import json
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -14,10 +15,12 @@ from evennia_ai import services
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.episodic_index import turn_of_entry
 from evennia_ai.rag_memory.ledger import PROPOSED
+from evennia_ai.turns.spend_book import Amount
 from evennia_ai.web.site import ADMIN, BUILDER
 from evennia_ai.web.urls import PAGES
 from tests.base import AssistantTest
@@ -358,11 +361,23 @@ class TestWhatTheyShow(PagesTest):
             page = self.client.get(address)
             self.assertShows(page, "no price known")
             self.assertHides(page, "0.0000")
-        reply = ModelReply(content="", model="new/model", prompt_tokens=10, cost=0.5)
-        services.figures().note_spend("s999.gone", "probe", "a9.gone", reply, self.script.now())
+        shared, now = self.script.shared_spend, self.script.now()
+        shared.count(Amount(1, 10, cost=0.5), now, "s999.gone", "probe", "new/model", "a9.gone")
         page = self.client.get("/ai/spend/")
         self.assertShows(page, ">deleted<", ">check of the model<", ">new/model<")
         self.assertHides(page, ">a9.gone<", ">s999.gone<", ">probe<")
+
+    def test_chart_of_prompts(self):
+        """It has the regions of the prompt of each reply, oldest first, also of archived ones."""
+        for _ in range(2):
+            self.talk("Aria, is there ale?", ModelReply(content="Aye.", prompt_tokens=9))
+        address = f"/ai/{self.script.pk}/budget/"
+        text = self.client.get(address).content.decode()
+        chart = json.loads(re.search(r'<script id="chart"[^>]*>(.*?)</script>', text)[1])
+        self.assertEqual(len(chart["at"]), 2)
+        self.assertEqual(chart["at"], sorted(chart["at"]))
+        self.assertTrue(all(chart["System"]) and all(chart["limit"]))
+        self.assertEqual(set(chart), {"at", "limit", *REGIONS})
 
     def test_wide_tables_on_a_phone(self):
         """Each cell of a table that becomes cards on a phone names its column."""

@@ -23,9 +23,12 @@ MAX_NAME = 3  # words of a name that the prompt does not show
 MAX_TIME = 5  # words of a time
 # A word as it stands, with what may join its parts.
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}'’-]+")
+_HAS_WORD, _BEFORE = regex.compile(r"\w"), regex.compile(r"\W*")
 _MARKS = r"[\s,،、，:：;!！.…。?？؟–—-]*"
 _SAYS = ("whisper", "tell", "remember")  # verbs before words that are kept or passed on
 _DOES = ("give", "get", "look", "move")
+# What begins an order to do something now, not to keep it in mind.
+ORDERS = ("whisper", "tell", *_DOES)
 _NOON = datetime(2000, 1, 1, 12)  # of any day: it is only asked whether words are a time
 
 
@@ -60,64 +63,34 @@ def read_order(line: Line, text: str, talk: Talk, table: Table) -> ToolCall | No
         table: Of the language of the talk.
     """
     parts = sentences(text)
-    for at, part in enumerate(parts):
-        order = _by_verb(line, part, " ".join(parts[at:]), talk, table)
-        if order:
-            return order
-    return None
+    orders = (_by_verb(line, parts[at:], talk, table) for at in range(len(parts)))
+    return next(filter(None, orders), None)
 
 
-def _by_verb(line: Line, part: str, text: str, talk: Talk, table: Table) -> ToolCall | None:
-    """The order of a sentence, which the `text` goes on from.
+def _by_verb(line: Line, parts: Sequence[str], talk: Talk, table: Table) -> ToolCall | None:
+    """The order of the first of some sentences, by the verb that begins or ends it.
 
     A thing alone with a `please` is asked for, too.
     """
-    shown = comparable(part)
-    please = pattern(table.code, "please").pattern
-    opened = regex.match(rf"\W*(?:(?:{please}){_MARKS})*", shown, regex.V1 | regex.I)
-    start = opened.end() if opened else 0
-    is_opened = start > len(part) - len(part.lstrip())
+    part, said = parts[0], comparable(parts[0])
+    shown = pattern(table.code, "please").sub(lambda found: " " * len(found[0]), said)
+    start = _BEFORE.match(shown).end()
     verbs = pattern(table.code, *_SAYS, *_DOES)
-    verb = verbs.match(shown, start)
-    is_first = verb is not None
+    ending = (verb for verb in verbs.finditer(shown) if not _HAS_WORD.search(shown, verb.end()))
+    verb = verbs.match(shown, start) or next(ending, None)
     if verb is None:
-        verb = _last(verbs, shown)
-    if verb is None:
-        is_wish = pattern(table.code, "please").search(shown) and not is_asked(part)
+        is_wish = shown != said and not is_asked(part)
         return _doing("give", line, part, False, talk, table) if is_wish else None
-    if is_asked(part) and not is_opened and " " not in verb[0]:
+    is_first, is_phrase = verb.start() == start, " " in verb[0]
+    if is_asked(part) and not is_phrase and not _HAS_WORD.search(said, 0, start):
         return None
-    key = _key_of(verb[0], table)
+    key = next(key for key in (*_SAYS, *_DOES) if verb[0].lower() in _forms(table, key))
     if key in _SAYS:
-        rest = text[verb.end() :] if is_first else part[: verb.start()]
+        before = part[: len(shown[: verb.start()].rstrip())]
+        rest = " ".join(parts)[verb.end() :] if is_first else before
         return _saying(key, line, rest, talk, table)
     rest = part[: verb.start()] + " " + part[verb.end() :]
-    return _doing(key, line, rest, is_first and " " not in verb[0], talk, table)
-
-
-def is_order(text: str, table: Table) -> bool:
-    """Whether a text begins as an order does, other than one to remember something."""
-    keys = (key for key in (*_SAYS, *_DOES) if key != "remember")
-    verbs, please = pattern(table.code, *keys).pattern, pattern(table.code, "please").pattern
-    order = regex.compile(rf"\W*(?:(?:{please}){_MARKS})*(?:{verbs})", regex.V1 | regex.I)
-    return order.match(comparable(text)) is not None
-
-
-def without_order(text: str, table: Table) -> str:
-    """What was to be remembered, without the words that asked for it; any other text as it is."""
-    keys = pattern(table.code, "please", "remember").pattern
-    asked = regex.match(rf"\W*(?:(?:{keys}){_MARKS})+", comparable(text), regex.V1 | regex.I)
-    return _without_joints(text[asked.end() :], table) if asked else text
-
-
-def _last(verbs: regex.Pattern[str], shown: str) -> "regex.Match[str] | None":
-    """The verb that ends a sentence."""
-    ends = (verb for verb in verbs.finditer(shown) if not regex.search(r"\w", shown[verb.end() :]))
-    return next(ends, None)
-
-
-def _key_of(verb: str, table: Table) -> str:
-    return next(key for key in (*_SAYS, *_DOES) if verb.lower() in _forms(table, key))
+    return _doing(key, line, rest, is_first and not is_phrase, talk, table)
 
 
 def _saying(key: str, line: Line, rest: str, talk: Talk, table: Table) -> ToolCall | None:

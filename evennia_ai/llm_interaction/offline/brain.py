@@ -4,7 +4,7 @@ It greets, takes leave and thanks, does what it is ordered, reads the room, quot
 said, and else says one of a few lines that fit anything. It tells nothing else apart.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -28,12 +28,11 @@ from evennia_ai.language.words import capitals, content_words, sentences, stem
 from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.contexts import fixed_language
 from evennia_ai.llm_interaction.offline.acts import (
+    ORDERS,
     comparable,
-    is_order,
     named_in,
     pattern,
     read_order,
-    without_order,
 )
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.offline.transcript import SILENT, Line, Talk, ToolCall, read_talk
@@ -51,6 +50,8 @@ QUOTED = ("message", "ledger")  # kinds of hits that a person said
 SHOWN_SENTENCES, QUOTE_SENTENCES = 4, 2
 # Words behind a greeting that may belong to it: `hey man`, `hello old friend`.
 BESIDE_GREETING = 2
+# What an answer is worth: of those that say nothing one is enough, where no line gets a better one.
+ANSWERS, SAYS_UNKNOWN, FITS_ANYTHING = 0, 1, 2
 # A name and what sets it off from the line: it goes where nobody is named.
 _UNNAMED = regex.compile(r"[,،、，]? ?\{who\}(?:さん| 님)?")
 _MARKS = r"[\s,،、，:：;!！.…。–—-]*"
@@ -72,6 +73,7 @@ class _Answer:
 
     text: str = ""
     call: ToolCall | None = None
+    rank: int = ANSWERS
 
 
 def respond(
@@ -84,13 +86,11 @@ def respond(
     called. Returns text or tool calls, empty text if there is nothing to say.
     """
     offered = frozenset(tool["function"]["name"] for tool in tools)
-    if not offered and [message["role"] for message in messages] == ["system", "user"]:
-        asked = str(messages[1]["content"])
-        if asked.lstrip().startswith(MESSAGES_LABEL):
-            return Reply(summarise(asked))
-    talk = read_talk(messages)
-    speaker = _Speaker(talk, offered)
-    answers = list(speaker.answers())
+    asked = str(messages[-1].get("content") or "")
+    is_job = asked.lstrip().startswith(MESSAGES_LABEL)
+    if is_job and not offered:
+        return Reply(summarise(asked))
+    answers = [] if is_job else _Speaker(read_talk(messages), offered).answers()
     if calls := [answer.call for answer in answers if answer.call]:
         return Reply(None, tuple(call for n, call in enumerate(calls) if call not in calls[:n]))
     said = list(dict.fromkeys(answer.text for answer in answers if answer.text))
@@ -121,21 +121,16 @@ class _Speaker:
         self.talk, self.tools = talk, tools
         self.table: Table = tables()[language_of_talk(talk)]
 
-    def answers(self) -> Iterator[_Answer]:
-        """What the newest lines are answered by, for want of more one line that fits anything."""
-        filler = ""
-        is_answered = False
-        for line in self.talk.fresh[-MAX_FRESH:]:
-            if line.who == self.talk.me or line.verb in (*SILENT, "poses"):
-                continue
-            answer = self._answer(line)
-            if answer is not None:
-                is_answered = True
-                yield answer
-            elif self._is_meant(line):
-                filler = self.line("heard", line)
-        if filler and not is_answered:
-            yield _Answer(filler)
+    def answers(self) -> list[_Answer]:
+        """What the newest lines are answered by."""
+        answers = [
+            self._answer(line)
+            for line in self.talk.fresh[-MAX_FRESH:]
+            if line.who != self.talk.me and line.verb not in (*SILENT, "poses")
+        ]
+        rank = min((answer.rank for answer in answers), default=ANSWERS)
+        best = [answer for answer in answers if answer.rank == rank]
+        return best if rank == ANSWERS else best[-1:]
 
     def line(self, key: str, line: Line) -> str:
         """A line of the language, said to who spoke: another one than the last reply."""
@@ -149,13 +144,8 @@ class _Speaker:
     def _filled(self, variant: str, who: str) -> str:
         return variant.format(who=who) if who else _UNNAMED.sub("", variant)
 
-    def _is_meant(self, line: Line) -> bool:
-        """Whether a line is whispered, names the assistant, or nobody else has spoken lately."""
-        is_named = comparable(self.talk.me) in comparable(line.text)
-        return line.verb != "says" or is_named or not self.talk.is_between(line.who)
-
-    def _answer(self, line: Line) -> _Answer | None:
-        """What answers a line; None for nothing in particular."""
+    def _answer(self, line: Line) -> _Answer:
+        """What answers a line."""
         text, courtesy = self._without_opening(line.text)
         is_bare = not content_words(pattern(self.table.code, "here").sub(" ", text), self.table)
         if is_bare and self._holds_phrase("here", text) and (room := self._room(line.who)):
@@ -166,46 +156,41 @@ class _Speaker:
         questions = [part for part in sentences(text) if is_asked(part)]
         is_greeted = courtesy and size(text) <= BESIDE_GREETING  # `how are you today?`
         if questions and not is_greeted and regex.search(r"\w", questions[-1]):
-            if answer := self._to_question(questions[-1], line):
-                return answer
-        elif self._holds_phrase("identity", text):
+            return self._to_question(questions[-1], line)
+        if not questions and self._holds_phrase("identity", text):
             return _Answer(self.line("identity", line))
-        courtesy = courtesy or self._closing(text)
-        return _Answer(self.line(courtesy, line)) if courtesy else None
+        if courtesy := courtesy or self._closing(text):
+            return _Answer(self.line(courtesy, line))
+        return _Answer(self.line("heard", line), rank=FITS_ANYTHING)
 
     def _without_opening(self, text: str) -> tuple[str, str]:
         """A line without the assistant's name and courtesies at its start, and the last of these.
 
         It is none if more follows that does not belong to it, as in `morning comes early`.
         """
+        me, everyone = bordered(comparable(self.talk.me)), pattern(self.table.code, "everyone")
+        called = rf"\s*(?:{me}{_GLUED}|{everyone.pattern}){_MARKS}"
+        name = regex.compile(called, regex.V1 | regex.I)
         text = " ".join(text.split())
-        me = bordered(comparable(self.talk.me))
-        everyone = pattern(self.table.code, "everyone").pattern
-        name = regex.compile(rf"(?:{me}{_GLUED}|{everyone}){_MARKS}", regex.V1 | regex.I)
         text = regex.sub(rf"[,،、，]?\s*{me}(?=[\W]*$)", "", text, flags=regex.V1 | regex.I)
-        found, at = "", 0
+        found = ""
         while True:
-            at += len(text[at:]) - len(text[at:].lstrip(" ¡¿,،、，:!！.。…–—-"))
+            text = text.lstrip(" ¡¿,،、，:!！.。…–—-")
             shown = comparable(text)
-            ends = {
-                said.end(): key
-                for key in COURTESIES
-                if (said := pattern(self.table.code, key).match(shown, at))
-            }
-            if not ends and (called := name.match(shown, at)):
-                at = called.end()
+            phrases = ((pattern(self.table.code, key).match(shown), key) for key in COURTESIES)
+            ends = {phrase.end(): key for phrase, key in phrases if phrase}
+            begins = name.match(shown)
+            if not ends and begins:
+                text = text[begins.end() :]
                 continue
             if not ends:
-                break
+                return text, found
             end = max(ends)
-            key, rest = ends[end], text[end:]
-            behind = end + len(rest) - len(rest.lstrip())
-            is_set_off = not regex.match(r"\s*\w", rest) or name.match(shown, behind)
-            if not is_set_off and size(rest) > BESIDE_GREETING and not is_unparted(text[at:end]):
-                found = key if key == "thanks" else found
-                break
-            found, at = key, end
-        return text[at:], found
+            rest = text[end:]
+            is_set_off = not regex.match(r"\s*\w", rest) or name.match(shown, end)
+            if not (is_set_off or size(rest) <= BESIDE_GREETING or is_unparted(text[:end])):
+                return text, "thanks" if ends[end] == "thanks" else found
+            text, found = rest, ends[end]
 
     def _closing(self, text: str) -> str:
         """The courtesy that ends a line, of leave or thanks, or that is one in any language."""
@@ -247,8 +232,8 @@ class _Speaker:
             return _Answer(self.line("unable", line))
         return _Answer(self.line("remembered" if "content" in order.arguments else "done", line))
 
-    def _to_question(self, question: str, line: Line) -> _Answer | None:
-        """What answers a question; None where it is for somebody else."""
+    def _to_question(self, question: str, line: Line) -> _Answer:
+        """What answers a question."""
         if self._holds_phrase("identity", question):
             return _Answer(self.line("identity", line))
         told = content_words(question, self.table)
@@ -264,7 +249,7 @@ class _Speaker:
                 return _Answer(call=search)
             if quote := self._quote(found.result, question, line):
                 return _Answer(quote)
-        return _Answer(self.line("unknown", line)) if self._is_meant(line) else None
+        return _Answer(self.line("unknown", line), rank=SAYS_UNKNOWN)
 
     def _quote(self, result: str, question: str, line: Line) -> str:
         """The best line that a person said, with their name; empty where none is near enough."""
@@ -297,13 +282,13 @@ def _nearest(text: str, who: str, question: str, table: Table) -> str:
 
     parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
     best = max(parts, key=lambda part: len(shared(part)), default="")
-    common = set() if is_order(best, table) else shared(best)
+    is_order = pattern(table.code, *ORDERS).match(comparable(best))
+    common = set() if is_order else shared(best)
     is_named = not named.isdisjoint(common) or question.upper() == question.lower()
     if not common or len(common) < (NEAR_NAMED if is_named else NEAR) * len(asked):
         return ""
     at = parts.index(best)
-    quote = without_order(" ".join(parts[at : at + QUOTE_SENTENCES]), table)
-    return _beginning(quote, QUOTE_SENTENCES, QUOTE_CHARS)
+    return _beginning(" ".join(parts[at : at + QUOTE_SENTENCES]), QUOTE_SENTENCES, QUOTE_CHARS)
 
 
 def _shown(result: str) -> str:

@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
-from zlib import crc32
 
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.tool_calls import tool_call
@@ -51,8 +50,7 @@ def _answer(kwargs: Mapping[str, Any], litellm: ModuleType) -> Any:
     calls = []
     for index, call in enumerate(reply.tool_calls):
         arguments = json.dumps(call.arguments, ensure_ascii=False)
-        mark = crc32(f"{len(messages)} {call.name} {arguments}".encode("utf-8", "replace"))
-        calls.append(tool_call(f"call_{mark:08x}_{len(messages)}_{index}", call.name, arguments))
+        calls.append(tool_call(f"call_{len(messages)}_{index}", call.name, arguments))
     content = reply.content if calls else reply.content or ""
     asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
     said = len(f"{content or ''}{''.join(str(call.arguments) for call in reply.tool_calls)}") // 4

@@ -1,5 +1,6 @@
 """Extractive summaries: the sentences that hold most names, numbers and telling words."""
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,26 +38,23 @@ class _Said:
 def summarise(user: str) -> str:
     """A plain-text summary of the messages of a request: at most `MAX_WORDS` or `SHARE` of words.
 
-    The sentences densest in facts come first, in the order they were said, then the next densest: a
-    summary that is cut loses these. Questions, greetings and what the assistant said itself are
-    left out.
+    It holds the sentences densest in facts, in the order they were said. Questions, greetings and
+    what the assistant said itself are left out.
     """
     body = user.lstrip().replace(MESSAGES_LABEL, "", 1).strip()
     limit = room = max(6, min(MAX_WORDS, int(SHARE * size(body))))
-    rows = body.splitlines()[:MAX_SENTENCES]
-    density = _densities(rows)
+    lines = body.splitlines()[:MAX_SENTENCES]
+    density = _densities(lines)
     chosen: list[_Said] = []
     for sentence in sorted(density, key=lambda each: (-density[each], each.order)):
         length = size(sentence.text) + size(sentence.who)
         if length <= room:
             chosen.append(sentence)
             room -= length
-    half = (len(chosen) + 1) // 2
-    if summary := [*_rows(chosen[:half]), *_rows(chosen[half:])]:
-        return "\n".join(summary)
+    if chosen:
+        return _rows(chosen)
     # One sentence that is too long, or nothing that tells anything.
-    text = " ".join(_rows(list(density)[:1])) or " ".join(text for _, text in spoken_rows(rows))
-    text = text or body  # of the assistant and of tools alone
+    text = _rows(list(density)[:1]) or " ".join(text for _, text in spoken_rows(lines)) or body
     return text[: 2 * limit] if is_unparted(text) else " ".join(text.split()[:limit])
 
 
@@ -96,17 +94,11 @@ def _densities(rows: Iterable[str]) -> dict[_Said, float]:
     return densities
 
 
-def _rows(chosen: list[_Said]) -> list[str]:
+def _rows(chosen: list[_Said]) -> str:
     """Rows ``Alice: one sentence. Another.``, in the order things were said."""
     rows: list[str] = []
-    last = None
-    for each in sorted(chosen, key=lambda each: each.order):
-        is_open = bool(rows) and rows[-1][-1].isalnum()
-        # A row that names nobody must not read as somebody's words once it is joined.
-        joined = f"{rows[-1]}{'.' * is_open} {each.text}" if rows else ""
-        if each.who == last and (each.who or not read_spoken(joined)):
-            rows[-1] = joined
-        else:
-            rows.append(f"{each.who}: {each.text}" if each.who else each.text)
-        last = each.who
-    return rows
+    ordered = sorted(chosen, key=lambda each: each.order)
+    for who, sentences_of in itertools.groupby(ordered, key=lambda each: each.who):
+        texts = [f"{each.text}." if each.text[-1].isalnum() else each.text for each in sentences_of]
+        rows += [f"{who}: {' '.join(texts)}"] if who else texts
+    return "\n".join(rows)

@@ -3,8 +3,8 @@
 Frames and labels are read by `history.frames` and `llm_interaction.conversation`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evennia_ai.history import frames
@@ -15,7 +15,6 @@ from evennia_ai.llm_interaction.tool_calls import loaded
 SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
 MAX_LINES = 2000  # of one request, the newest kept
 MAX_CHARS = 4000  # of one line
-LATELY = 8  # lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +60,16 @@ class Talk:
         rows = (self.place.get(label, "") for label in labels)
         return [name.strip() for row in rows for name in row.split(",") if name.strip()]
 
-    def is_between(self, who: str) -> bool:
-        """Whether somebody else who is here has spoken lately, so that people may talk together."""
-        others = set(self.people) - {who, self.me, *self.assistants}
-        return any(line.who in others and line.verb == "says" for line in self.heard[-LATELY:])
-
     def result_of(self, call: ToolCall) -> ToolCall | None:
-        """A call as it was made in this turn, with its result."""
-        made = (d for d in self.done if (d.name, d.arguments) == (call.name, call.arguments))
-        return next(made, None)
+        """A call as it was made in this turn, with its result.
+
+        A thing may have been named in other words: once it is given away it is not here any more.
+        """
+        made = [done for done in self.done if done.name == call.name]
+        same = [
+            done for done in made if done.arguments == call.arguments or "thing" in call.arguments
+        ]
+        return same[-1] if same else None
 
     def end_turn(self) -> None:
         """Count all that was heard as answered."""
@@ -83,55 +83,40 @@ def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
     A turn begins with heard lines and ends with the assistant's words. The notes that say what
     holds now begin the newest one.
     """
-    talk = Talk()
+    reading = form.read_prompt(messages[-MAX_LINES:])
+    rules = (str(each["content"]) for each in messages if each["role"] == "system")
+    talk = Talk(reading.me or "assistant", "\n".join(rules), reading.place)
     called: dict[str, tuple[str, dict[str, Any]]] = {}
-    for message in messages[-MAX_LINES:]:
-        role, content = message["role"], str(message.get("content") or "")
-        if role == "system":
-            reading = form.read_prompt([{"role": role, "content": content}])
-            talk.system += content + "\n"
-            talk.me = reading.me or talk.me
-            talk.place |= reading.place
+    for role, line in reading.turns:
+        if isinstance(line, frames.Note):
+            _read_note(talk, line)
         elif role == "user":
-            _read_user(talk, content)
-        elif role == "assistant":
-            calls = message.get("tool_calls") or ()
-            for call in calls:
-                function = call["function"]
-                called[call["id"]] = function["name"], as_dict(loaded(function["arguments"]))
-            if content.strip() and not calls:
-                talk.replies.append(content)
-                talk.end_turn()
+            _hear(talk, line)
         elif role == "tool":
-            unknown = (str(message.get("name") or ""), dict[str, Any]())
-            name, arguments = called.get(str(message.get("tool_call_id")), unknown)
-            talk.done.append(ToolCall(name, arguments, content))
+            unknown = (str(line.get("name") or ""), dict[str, Any]())
+            name, arguments = called.get(str(line.get("tool_call_id")), unknown)
+            talk.done.append(ToolCall(name, arguments, str(line.get("content") or "")))
             if name in ("noop", "say"):
                 talk.end_turn()
+        elif not isinstance(line, str):
+            for call in line["tool_calls"]:
+                function = call["function"]
+                called[call["id"]] = function["name"], as_dict(loaded(function["arguments"]))
+        elif line.strip():
+            talk.replies.append(line)
+            talk.end_turn()
     return talk
 
 
-def _read_user(talk: Talk, content: str) -> None:
-    """Read lines and notes; of a job the lines in their frames."""
-    if content.startswith(frames.MESSAGES_LABEL):
-        lines = list(framed_lines(content))
-        talk.heard.extend(lines)
-        talk.fresh.extend(lines)
-        return
-    for line in form.read_lines(content):
-        if isinstance(line, frames.Note):
-            _read_note(talk, line)
-            continue
-        if talk.begins:
-            talk.end_turn()
-            talk.begins = False
-        if isinstance(line, frames.Heard):
-            told = Line(line.who, line.text[:MAX_CHARS], line.verb)
-        else:
-            told = Line("", line[:MAX_CHARS])
-        talk.heard.append(told)
-        talk.fresh.append(told)
-        talk.done.clear()
+def _hear(talk: Talk, line: frames.Heard | str) -> None:
+    if talk.begins:
+        talk.end_turn()
+        talk.begins = False
+    told = Line("", line) if isinstance(line, str) else Line(line.who, line.text, line.verb)
+    told = replace(told, text=told.text[:MAX_CHARS])
+    talk.heard.append(told)
+    talk.fresh.append(told)
+    talk.done.clear()
 
 
 def _read_note(talk: Talk, note: frames.Note) -> None:
@@ -145,10 +130,3 @@ def _read_note(talk: Talk, note: frames.Note) -> None:
         own = [name for name in names if name.endswith(form.AN_ASSISTANT)]
         talk.assistants = tuple(name.removesuffix(form.AN_ASSISTANT) for name in own)
         talk.people = tuple(name.removesuffix(form.AN_ASSISTANT) for name in names)
-
-
-def framed_lines(content: str) -> Iterator[Line]:
-    """The heard lines of a job's text."""
-    for row in content.splitlines()[:MAX_LINES]:
-        if heard := frames.read_heard(row):
-            yield Line(heard.who, heard.text[:MAX_CHARS], heard.verb)

@@ -1,78 +1,108 @@
-"""Compactions behind the ticks of an assistant that is awake: nobody waits for them.
+"""Work on summaries behind the ticks: nobody waits for it.
 
-One runs at a time. It takes the turn lock only between turns, and whatever takes the lock for
-itself cancels it (`assistant.runtime.Runtime`).
+One piece runs at a time: a compaction of an assistant that is awake, or a stale summary that is
+made again. It takes the turn lock only between turns, and whatever takes the lock for itself
+cancels it (`assistant.runtime.Runtime`).
 """
 
-from twisted.internet.defer import CancelledError, inlineCallbacks
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.compact import Compaction, due
-from evennia_ai.sleep.compaction.due import BACKGROUND, BETTER, COUNT, EMERGENCY, REQUEST
-from evennia_ai.sleep.compaction.remake import better_summaries, is_better_due
-
-
-def better_follows(script: Assistant) -> bool:
-    """Whether an emergency is to use the offline extract, as a better summary can follow it.
-
-    Not where the offline model is all there is, nor over a spend limit.
-    """
-    config = script.config
-    own = script.model_name
-    models = {own, config.compact_model or own, *config.llm_fallback_models}
-    return config.compact_background and models != {OFFLINE_MODEL} and not script.over_spend()
+from evennia_ai.sleep.compaction.due import BACKGROUND, COUNT, EMERGENCY, REQUEST, STALE
+from evennia_ai.sleep.compaction.remake import is_stale_due, remake_next
+from evennia_ai.sleep.compaction.report import Outcome, Skipped
 
 
 def begin_behind(script: Assistant) -> bool:
-    """Begin a compaction in the background if one is due and none runs; returns whether it did.
+    """Begin work in the background if some is due and none runs; returns whether it did.
 
     Call it when a tick has ended.
     """
-    config, runtime = script.config, script.runtime
-    if not config.compact_background or runtime.behind is not None:
+    if script.runtime.behind is not None or not (script.ready and script.enabled):
         return False
-    if not (script.ready and script.enabled) or script.state.mode != "awake":
+    if (job := _due(script)) is not None:
+        compact_behind(script, job)
+        return True
+    if script.is_flooded() or not is_stale_due(script):
         return False
-    if (work := _due(script)) is None:
-        return False
-    trigger = work if isinstance(work, str) else work.trigger
-    runtime.run_behind(lambda: _behind(script, work), trigger)
+    _run(script, STALE, lambda: remake_next(script))
     return True
 
 
-def _due(script: Assistant) -> Compaction | str | None:
-    """What fires now: a compaction, or better summaries (`BETTER`); None if nothing does."""
+def compact_behind(script: Assistant, job: Compaction) -> None:
+    """Begin a compaction in the background, in the place of what runs there."""
+    script.runtime.stop_behind()
+    job.noted, job.locked = True, script.between_turns
+    _run(script, job.trigger, job.run)
+
+
+def compact_asleep(script: Assistant, job: Compaction) -> "Deferred[Outcome]":
+    """Run a compaction for which a sleeper waits; fires with its outcome.
+
+    Once somebody speaks to the sleeper it fires with `Skipped`, so that it wakes, and the
+    compaction goes on in the background.
+    """
+    runtime = script.runtime
+
+    def stopped(_: object) -> None:
+        runtime.stop_behind()
+
+    waiting: Deferred[Outcome] = Deferred(stopped)
+
+    def locked(function: Callable[[], Any]) -> Deferred[Any]:
+        take = script.between_turns if waiting.called else runtime.lock.run_here
+        return take(function)
+
+    def called() -> None:
+        if not waiting.called:
+            waiting.callback(Skipped("it goes on in the background, as somebody spoke"))
+
+    def ended(result: Any) -> Any:
+        if runtime.on_call is called:
+            runtime.on_call = None
+        if waiting.called:
+            return result
+        waiting.callback(result)
+        return None
+
+    runtime.stop_behind()
+    job.locked, runtime.on_call = locked, called
+    _run(script, job.trigger, lambda: job.run().addBoth(ended))
+    if runtime.behind is not None:
+        runtime.behind[0].addErrback(ended)  # stopped before it began
+    return waiting
+
+
+def _due(script: Assistant) -> Compaction | None:
+    """The compaction that fires now; all but an emergency wait for a lull."""
     config = script.config
-    if (emergency := due(script, EMERGENCY)) and better_follows(script):
-        emergency.extracts = True
+    if not config.compact_background or script.state.mode != "awake":
+        return None
+    if (emergency := due(script, EMERGENCY)) or script.is_flooded():
         return emergency
-    if script.is_flooded():
-        return None  # model calls wait for a lull
-    if is_better_due(script):
-        return BETTER
     job = due(script, COUNT, REQUEST, BACKGROUND)
     half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
     is_early = script.runtime.is_called() and script.usage() < half
-    if job is None or (job.trigger != COUNT and is_early):
-        return None
-    script.runtime.compaction_requested = False
-    return job
+    return None if job is not None and job.trigger != COUNT and is_early else job
 
 
-@inlineCallbacks
-def _behind(script: Assistant, work: Compaction | str) -> Steps[None]:
-    """One compaction; what it fails with is logged."""
-    try:
-        yield script.breathe()
-        if isinstance(work, str):
-            yield better_summaries(script, script.between_turns)
-        else:
-            work.locked = script.between_turns
-            yield work.extract_and_run()
-    except CancelledError:
-        script.runtime.compacted_at = float("-inf")  # nothing came of it: it may begin again
-        raise
-    except Exception as error:  # noqa: BLE001 - the ticks go on
-        script.log_error("compaction in the background", error)
+def _run(script: Assistant, trigger: str, work: Callable[[], Deferred[Any]]) -> None:
+    """Run something in the background; what it fails with is logged, as the ticks go on."""
+
+    @inlineCallbacks
+    def run() -> Steps[None]:
+        try:
+            yield script.breathe()
+            yield work()
+        except CancelledError:
+            script.runtime.compacted_at = float("-inf")  # nothing came of it: it may begin again
+            raise
+        except Exception as error:  # noqa: BLE001
+            script.log_error("work in the background", error)
+
+    script.runtime.run_behind(run, trigger)

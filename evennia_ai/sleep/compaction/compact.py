@@ -1,13 +1,14 @@
 """One compaction: fold the older part of a history into summaries without losing a message.
 
-The order: is it allowed and due, the plan, masking if that is enough, the extraction (by the
-callers), summaries scope by scope, one commit, what follows from it. Nothing is stored until all is
-there.
+The order: is it allowed and due, the plan, masking if that is enough, summaries scope by scope, one
+commit, what follows from it. Nothing is stored until all is there.
+
+Awake, the reply that is a scope's summary holds its notes, too. Asleep, and where somebody waits
+(`compact_background` off), an extraction comes before it (`extract`).
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -29,19 +30,20 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.history.records import CompactionRecord, Report
 from evennia_ai.llm_interaction.summary import LEVELS
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.due import (
     COUNT,
-    EMERGENCY,
     MANUAL,
-    RULES,
     SLEEP,
     firing,
     make_plan,
+    threshold,
     usage_of,
+    why_not,
 )
-from evennia_ai.sleep.compaction.extraction import Extraction, Extractor
-from evennia_ai.sleep.compaction.folding import Fold, commit, commit_masks
+from evennia_ai.sleep.compaction.extraction import extract
+from evennia_ai.sleep.compaction.folding import Fold, commit
 from evennia_ai.sleep.compaction.plan import Plan, spliced
 from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, announce, as_result
 
@@ -83,12 +85,10 @@ class Compaction:
     script: Assistant
     trigger: str  # what fired (`due.TRIGGERS`)
     instructions: str | None = None  # additional instructions for the summary
-    # Whether to ask no model but the offline one, as nobody may wait. Better summaries are then
-    # owed (`StateHandler.owed`).
-    extracts: bool = False
+    noted: bool = False  # whether the models that summarise note facts, too
     # Runs something short that no turn may come between; by default as `TurnLock.run_here`.
     locked: Locked | None = None
-    extraction: Extraction = field(default_factory=Extraction)  # what was noted of what leaves
+    facts: int = 0  # journal entries made of these notes
 
     @cached_property
     def plan(self) -> Plan:
@@ -96,73 +96,77 @@ class Compaction:
         return make_plan(self.script, self.trigger)
 
     @inlineCallbacks
-    def extract(self) -> Steps[None]:
-        """The extraction before a compaction, if one follows that calls a model."""
+    def extract(self, stops: Callable[[], bool] = lambda: False) -> Steps[Skipped | dict[str, Any]]:
+        """The extraction before a compaction, if one follows that calls a model; with its report.
+
+        What it notes is written at once. It ends early once `stops` returns true; the next one goes
+        on there.
+        """
         script, plan = self.script, self.plan
-        if plan.empty or not script.config.compact_enabled:
-            return
-        if script.over_spend() or self._masked_history() is not None:
-            self.extraction = Extraction(stopped_by="not needed")
-            return
-        self._note_start()
-        parts = {scope: plan.part(scope) for scope in plan.summarised}
-        with self._waiting_after_failures():
-            extractor = Extractor(script, self.trigger, self.instructions, True)
-            self.extraction = yield extractor.run(parts)
+        if plan.empty or not script.config.compact_enabled or script.over_spend():
+            return Skipped("no compaction will follow that calls a model")
+        if self._masked_history() is not None:
+            return Skipped("masking old tool outputs makes enough room")
+        leaving = [m for m in plan.leaving if m.audience not in plan.unsummarised]
+        report: dict[str, Any] = yield extract(script, leaving, self.trigger, stops=stops)
+        return report
 
     @inlineCallbacks
     def extract_and_run(self) -> Steps[Outcome]:
-        """The extraction, unless nobody may wait for a model, and the compaction."""
-        if not self.extracts:
-            yield self.extract()
-            yield self.script.breathe()
+        """The extraction and the compaction, for those who wait for both."""
+        yield self.extract()
+        yield self.script.breathe()
         outcome: Outcome = yield self.run()
         return outcome
+
+    def _takes_notes(self) -> bool:
+        """Whether notes can be asked for in the same reply as a summary.
+
+        Not of a base model, nor of the offline one; nor where somebody wrote what the summariser is
+        to do: there the next night takes notes.
+        """
+        config = self.script.config
+        if not self.noted or self.instructions or config.compact_prompt:
+            return False
+        if config.llm_api != "chat" or not config.pre_compact_extraction_enabled:
+            return False
+        return (config.compact_model or self.script.model_name) != OFFLINE_MODEL
 
     @inlineCallbacks
     def run(self) -> Steps[Outcome]:
         """Fires with the outcome; nothing is raised for a failing model."""
         script = self.script
-        with self._waiting_after_failures():
+        try:
             outcome: Outcome | None = yield self._locked(self._begin)
             if outcome is None:
                 yield script.breathe()
                 outcome = yield self._summarise()
-        if self.trigger != MANUAL and (isinstance(outcome, Failed) or self._is_in_vain(outcome)):
+        except CancelledError:
+            raise  # somebody stopped it: that says nothing about its use
+        except Exception:
+            if self.trigger != MANUAL:
+                wait_longer(script)
+            raise
+        if isinstance(outcome, Skipped):
+            return outcome
+        # In vain, too, is one after which what fired it would fire again at once.
+        is_in_vain = isinstance(outcome, Failed) or not why_not(script, self.trigger)
+        if self.trigger != MANUAL and is_in_vain:
             wait_longer(script)
             script.runtime.compacted_at = float("-inf")
         elif isinstance(outcome, Done):
             script.runtime.compaction_waits = 0, 0.0
         return outcome
 
-    def _is_in_vain(self, outcome: Outcome) -> bool:
-        """Whether a compaction is done and what fired it would fire again at once."""
-        return isinstance(outcome, Done) and RULES[self.trigger](self.script)
-
-    def _note_start(self) -> None:
-        """Note that models are about to be asked, so that the next one waits (`due.PAUSE_S`)."""
-        if self.trigger != MANUAL and not self.extracts:
-            self.script.runtime.compacted_at = self.script.now()
-
     def _locked(self, function: Callable[[], Any]) -> "Deferred[Any]":
         return (self.locked or self.script.runtime.lock.run_here)(function)
-
-    @contextmanager
-    def _waiting_after_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except CancelledError:
-            raise  # somebody stopped it: that says nothing about its use
-        except Exception:
-            if self.trigger != MANUAL:
-                wait_longer(self.script)
-            raise
 
     def _begin(self) -> Outcome | None:
         """The outcome if there is nothing to summarise; masks are committed."""
         self.script.runtime.lock.holder()
-        if reason := self._skip_reason():
+        if reason := why_not(self.script, self.trigger):
             return Skipped(reason)
+        self.script.runtime.compaction_requested = False
         plan = self.plan
         if plan.empty:
             return Skipped("history within preserve window")
@@ -177,30 +181,7 @@ class Compaction:
             new_tokens=total_tokens(history),
         )
         record = self._record(report, masked=tuple(ids))
-        return announce(self.script, commit_masks(self.script, history, record))
-
-    def _skip_reason(self) -> str:
-        script = self.script
-        if not script.config.compact_enabled:
-            return "compaction disabled"
-        if not script.history.messages():
-            return "no history"
-        if script.limits().only_talks:
-            return "the model's window is too small"
-        share, threshold = script.usage(), self._threshold
-        if self.trigger in (MANUAL, EMERGENCY):
-            return ""
-        if share < threshold and not (self.trigger == COUNT and firing(script, COUNT)):
-            return f"below threshold ({share:.1%} < {threshold:.1%})"
-        if script.state.hold and share < 1.0:
-            return "automatic compaction is held after a rollback"
-        return ""
-
-    @property
-    def _threshold(self) -> float:
-        """The usage at which this trigger fires."""
-        config, is_awake = self.script.config, self.trigger == EMERGENCY
-        return config.compact_emergency_threshold if is_awake else config.compact_sleep_threshold
+        return announce(self.script, commit(self.script, history, (), record))
 
     def _masked_history(self) -> tuple[list[Message], list[str]] | None:
         """The history with old tool outputs masked, and their ids; None if that is not enough.
@@ -215,7 +196,7 @@ class Compaction:
         ids = {m.id for m in live if m.id in leaving and is_maskable(m)}
         history = [masked(m, at, script.count) if m.id in ids else m for m in live]
         usage = usage_of(script, widest_view_tokens(history))
-        if not ids or usage >= self._threshold * HEADROOM:
+        if not ids or usage >= threshold(script, self.trigger) * HEADROOM:
             return None
         return history, sorted(ids)
 
@@ -230,28 +211,21 @@ class Compaction:
         """Summaries first, then the commit."""
         script, plan = self.script, self.plan
         original, cap, folds = script.history.tokens(), summary_cap(script, plan), list[Fold]()
-        self._note_start()
+        noted = self._takes_notes()
+        if self.trigger != MANUAL:  # the next one waits (`due.PAUSE_S`)
+            script.runtime.compacted_at = script.now()
         try:
-            with at_work(script, self.trigger, self.extracts):
+            yield script.breathe()
+            for scope in plan.scopes:
+                fold = Fold(script, scope, plan.part(scope), cap, self.trigger)
+                fold.instructions, fold.noted = self.instructions, noted
+                yield fold.archive() if scope in plan.unsummarised else fold.fold()
                 yield script.breathe()
-                for scope in plan.scopes:
-                    part, segment = plan.part(scope), new_id("g")
-                    fold = Fold(
-                        script, scope, part, cap, segment, self.instructions, self.extraction
-                    )
-                    yield fold.archive() if scope in plan.unsummarised else fold.fold()
-                    yield script.breathe()
-                    former = [m for m in plan.folded if m.audience == scope]
-                    if total_tokens(fold.markers) < total_tokens((*fold.leaving, *former)):
-                        folds.append(fold)
-                    else:  # lines so short that a summary is as long
-                        plan = plan.without(scope)
-                if not folds:
-                    return Failed("the summaries would be as long as what they stand for")
-                if not script.config.compact_enabled:  # switched off while the model was writing
-                    return Skipped("compaction disabled")
-                outcome: Outcome = yield self._locked(partial(self._commit, plan, folds, original))
-                return outcome
+                folds.append(fold)
+            if not script.config.compact_enabled:  # switched off while the model was writing
+                return Skipped("compaction disabled")
+            outcome: Outcome = yield self._locked(partial(self._commit, plan, folds, original))
+            return outcome
         except ModelError as error:
             script.log_error("compaction", error)
             return Failed(str(error))
@@ -263,7 +237,7 @@ class Compaction:
         if overtaken := _overtaken(live, plan):
             return Failed(overtaken)
         now = script.history.tokens()
-        after = total_tokens(spliced(live, plan, [m for fold in folds for m in fold.markers]))
+        history = spliced(live, plan, [m for fold in folds for m in fold.markers])
         ids = [str(f.markers[-1].metadata["summary_id"]) for f in folds if f.markers]
         summaries = [summary for fold in folds for summary in fold.summaries]
         report = Report(
@@ -272,7 +246,7 @@ class Compaction:
             left_until=plan.leaving[-1].created_at,
             preserved_messages=sum(not m.is_summary for m in plan.staying),
             original_tokens=original,
-            new_tokens=after - (now - original),
+            new_tokens=total_tokens(history) - (now - original),
             summary_ids=tuple(ids or list(folds[0].records)[:1]),
             level=max((s.level for s in summaries), key=LEVELS.index, default=LEVELS[0]),
             coverage=round(min(fold.coverage for fold in folds), 3),
@@ -282,26 +256,15 @@ class Compaction:
             prompt_tokens=sum(s.prompt_tokens for s in summaries),
             completion_tokens=sum(s.completion_tokens for s in summaries),
         )
-        leaving = tuple(message.id for message in plan.leaving)
-        record = self._record(report, leaving=leaving)
-        return announce(script, commit(script, plan, folds, record, self.extraction.notes))
+        record = commit(script, history, folds, self._record(report))
+        self.facts = sum(len(fold.notes) for fold in folds)
+        return announce(script, record)
 
 
 def due(script: Assistant, *triggers: str) -> Compaction | None:
     """The compaction of the first of these triggers that fires, if it has something to do."""
     job = Compaction(script, firing(script, *triggers))
     return job if job.trigger and not job.plan.empty else None
-
-
-@contextmanager
-def at_work(script: Assistant, trigger: str, extracts: bool = False) -> Iterator[None]:
-    """While summaries are made: what fired it, and whether no model is asked for them."""
-    runtime = script.runtime
-    runtime.compacting, runtime.extracts = trigger, extracts
-    try:
-        yield
-    finally:
-        runtime.compacting, runtime.extracts = "", False
 
 
 def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:

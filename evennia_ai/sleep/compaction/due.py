@@ -1,6 +1,5 @@
 """When a compaction is due, and its plan: one list of rules, asked by every caller."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from evennia_ai.llm_interaction.prompt import measure_fixed
@@ -16,57 +15,69 @@ MANUAL, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP = (
     "background",
     "sleep",
 )
-# What is at work where summaries are made again behind an emergency.
-BETTER = "better"
+# What is at work where a summary is made again that forgetting touched.
+STALE = "stale"
 # Lines of scopes with too few for a summary are archived once they are so old.
 FEW_STAY = timedelta(weeks=4)
 # A time (ISO 8601) before which everything is old.
 ALL = "9999"
-# From one automatic compaction to the next, except for an emergency or by count.
+# From the beginning of one automatic compaction to the next, except by count.
 PAUSE_S = 60.0
 # A limit that falls below this share of what it was is looked at again.
 MUCH_LESS = 0.8
 
 
-def _is_filling(script: Assistant) -> bool:
-    """Usage has reached the threshold for sleep, and for lulls."""
-    return script.usage() >= script.config.compact_sleep_threshold
+def threshold(script: Assistant, trigger: str) -> float:
+    """The usage from which a trigger fires."""
+    if trigger == EMERGENCY:
+        return script.config.compact_emergency_threshold
+    return script.config.compact_sleep_threshold
+
+
+def why_not(script: Assistant, trigger: str) -> str:
+    """Why no compaction may be made that this trigger starts; empty if one may."""
+    config = script.config
+    if not config.compact_enabled:
+        return "compaction disabled"
+    if not script.history.messages():
+        return "no history"
+    if script.limits().only_talks:
+        return "the model's window is too small"
+    if trigger == MANUAL:
+        return ""
+    if not config.compact_auto:
+        return "automatic compaction is off"
+    usage, least = script.usage(), threshold(script, trigger)
+    if trigger == COUNT and not _by_count(script):
+        return "the windows hold all lines"
+    if trigger == REQUEST and not script.runtime.compaction_requested:
+        return "the assistant did not ask for it"
+    if trigger != COUNT and usage < least:
+        return f"below threshold ({usage:.1%} < {least:.1%})"
+    held = script.state.hold and usage < 1.0
+    return "automatic compaction is held after a rollback" if held else ""
 
 
 def _by_count(script: Assistant) -> bool:
-    """More lines of talk stand there than the two windows hold."""
+    """Whether more lines of talk stand there than the two windows hold."""
     config = script.config
     if config.immediate_window is None or config.recent_window is None:
         return False
     return script.history.lines() > config.immediate_window + config.recent_window
 
 
-RULES: dict[str, Callable[[Assistant], bool]] = {
-    EMERGENCY: lambda script: script.usage() >= script.config.compact_emergency_threshold,
-    COUNT: _by_count,
-    REQUEST: lambda script: script.runtime.compaction_requested and _is_filling(script),
-    BACKGROUND: _is_filling,
-    SLEEP: _is_filling,
-}
-
-
 def firing(script: Assistant, *triggers: str) -> str:
     """The first of these triggers that fires; empty if none does. Constant time.
 
-    None fires that may not: switched off, with a window that is too small, waiting after failures,
-    or held after a rollback, when only an overflow does. Those that are no emergency follow the
-    last one after `PAUSE_S`.
+    None fires while compactions wait after failures, and soon after the last one (`PAUSE_S`) only
+    that by count.
     """
-    config, runtime, now = script.config, script.runtime, script.now()
-    if not (config.compact_enabled and config.compact_auto) or script.limits().only_talks:
-        return ""
+    runtime, now = script.runtime, script.now()
     if now < runtime.compaction_waits[1]:
         return ""
     if 0 <= now - runtime.compacted_at < PAUSE_S:
-        triggers = tuple(each for each in triggers if each in (EMERGENCY, COUNT))
-    if script.state.hold and script.usage() < 1.0:
-        return ""
-    return next((each for each in triggers if RULES[each](script)), "")
+        triggers = tuple(each for each in triggers if each == COUNT)
+    return next((each for each in triggers if not why_not(script, each)), "")
 
 
 def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:

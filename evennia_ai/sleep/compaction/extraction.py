@@ -1,32 +1,25 @@
 """Pre-compaction extraction: before lines leave, a model notes what must not be lost of them.
 
 A job beside the talk, not a turn: nothing of it enters the history. Each scope has passes of its
-own over numbered lines, and each note cites the numbers it rests on, so that its sources are exact
-and its audience is the scope. Nothing is written before all is there.
+own over numbered lines.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, ToolError, WindowError
-from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import Message, new_id, total_tokens, utc_iso
-from evennia_ai.history.pairs import MEMORIES, said_and_done
-from evennia_ai.language.words import words
-from evennia_ai.llm_interaction.budget import TOKENS_A_PASS, most_requests, packed
-from evennia_ai.llm_interaction.contexts import (
-    CLOSE_WITH_SUMMARY,
-    CONTEXT_PRE_COMPACTION,
-    CONTEXTS,
-    SUMMARY_MARK,
-)
+from evennia_ai.history.pairs import said_and_done
+from evennia_ai.llm_interaction.budget import most_requests, packed
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
+    ask_in_time,
     job_prompt,
     job_room,
     model_request,
@@ -34,71 +27,27 @@ from evennia_ai.llm_interaction.prompt import (
     with_exchange,
 )
 from evennia_ai.llm_interaction.regions import Prompt
-from evennia_ai.llm_interaction.summary import message_lines, request_text, summary_prompt
+from evennia_ai.llm_interaction.summary import FITS, message_lines, request_text
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
-from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.entities import observe, profile_met
-from evennia_ai.rag_memory.journal_entry import score_importance
-from evennia_ai.rag_memory.provenance import statement_of, supporting
-from evennia_ai.sleep.compaction.due import BETTER, EMERGENCY, MANUAL
+from evennia_ai.sleep.compaction.due import EMERGENCY, MANUAL
+from evennia_ai.sleep.compaction.notes import (
+    ENTRY,
+    LINES,
+    OBSERVATION,
+    Note,
+    grounded,
+    write_notes,
+)
 
 MIN_MESSAGES = 5
 MAX_ITERATIONS = 5
 EMERGENCY_MAX_ITERATIONS = 3
 SIGNAL = "pre_compaction"
-# The two tools that note something, and the argument in which they name lines.
-ENTRY, OBSERVATION, LINES = "add_journal_entry", "update_entity_observation", "lines"
-# Newest journal entries among which the same words are looked for.
-_JOURNAL_SEEN = 200
-# So often lines are packed anew because a model's window is smaller than was known.
-_FITS = 6
-
-
-@dataclass(frozen=True)
-class Note:
-    """One thing to keep: a journal entry, or what was learned of somebody or something."""
-
-    tool: str
-    fields: Mapping[str, Any]  # the arguments of the tool, checked
-    scope: str  # who may know it
-    sources: tuple[str, ...] = ()  # ids of the messages it rests on
-    at: str = ""  # when it was said, UTC ISO 8601; empty if no message bears it out
-    told_by: str = ""  # name of the only person who said it, of somebody else
-
-    @property
-    def text(self) -> str:
-        """What it says."""
-        return str(self.fields["content" if self.tool == ENTRY else "observation"])
-
-
-@dataclass
-class Extraction:
-    """What the passes over some scopes gave, nothing of it stored yet."""
-
-    notes: tuple[Note, ...] = ()
-    # The replies with which passes closed, by the key of the part they sum up.
-    summaries: dict[str, ModelReply] = field(default_factory=dict)
-    iterations: int = 0
-    # ``noop``, ``no_tool_call``, ``other_tool``, ``iterations``, ``summary``, ``disabled``, ``too
-    # few messages`` or ``error``.
-    stopped_by: str = "noop"
-    error: str = ""  # what failed, if anything did
-
-    @property
-    def report(self) -> dict[str, Any]:
-        """``{"success", "facts_recorded", "iterations", "stopped_by"}``, and ``error``."""
-        facts = sum(note.tool == ENTRY for note in self.notes)
-        failed = {"error": self.error} if self.error else {}
-        return {
-            "success": not self.error,
-            "facts_recorded": facts,
-            "iterations": self.iterations,
-            "stopped_by": self.stopped_by,
-            **failed,
-        }
+# Why one ended early: somebody spoke to the sleeper.
+CALLED = "called"
 
 
 @inlineCallbacks
@@ -107,162 +56,168 @@ def run_pre_compaction_extraction(
 ) -> Steps[dict[str, Any]]:
     """Let the assistant save facts of its whole live history, and write them at once.
 
-    Before a compaction `Extractor` is used, whose notes the commit writes. A rollback of the next
-    compaction takes back what is written here, too.
+    A rollback of the next compaction takes back what is written here, too.
 
     Fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``, also if a model fails.
     """
     raw = [message for message in script.history.messages() if not message.is_summary]
-    scopes = dict.fromkeys(message.audience for message in raw)
-    parts = {scope: [m for m in raw if m.audience == scope] for scope in scopes}
-    extraction = yield Extractor(script, MANUAL, most=max_iterations).run(parts)
-    if extraction.notes:
-        with script.history.store.transaction():
-            written = write_notes(script, extraction.notes)
-            script.state.extracted = [*script.state.extracted, *written]
-    return dict(extraction.report)
+    report = yield extract(script, raw, MANUAL, max_iterations)
+    return dict(report)
 
 
-def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
-    """Write notes; returns the ids by which a rollback finds them.
+@inlineCallbacks
+def extract(
+    script: Assistant,
+    messages: Sequence[Message],
+    trigger: str,
+    most: int | None = None,
+    stops: Callable[[], bool] = lambda: False,
+) -> Steps[dict[str, Any]]:
+    """The extraction of these messages, scope by scope.
 
-    These are an id that all that is written has among its sources, and those of the entries.
+    Args:
+        script: The assistant's script.
+        messages: Messages of any scopes, oldest first. Before a compaction (without `most`) those
+            that an extraction looked through since the last one are not shown again.
+        trigger: What fired the compaction (`due.TRIGGERS`).
+        most: Most model calls in all, but that each scope's lines are shown once; by default as
+            configured, fewer in an emergency.
+        stops: Returns whether to end early; it is asked after each model call.
+
+    Returns:
+        A Deferred as that of `run_pre_compaction_extraction`.
     """
-    if not notes:
-        return []
-    extraction_id, now = new_id("x"), script.now()
-    ids, profiles, changed = [extraction_id], dict(script.entities.profiles()), set[str]()
-    for note in notes:
-        sources = (*note.sources, extraction_id)
-        if note.tool == ENTRY:
-            importance = note.fields.get("importance") or score_importance(note.text)
-            entry = script.journal.add(
-                note.text, importance=importance, audience=note.scope, source_message_ids=sources
-            )
-            ids.append(entry.id)
-            continue
-        fact = dict(note.fields)
-        name, text = str(fact.pop("entity")), str(fact.pop("observation"))
-        here = script.game.identify(name)
-        profile = profile_met(profiles, here, name, now, sources, note.scope)
-        fact["told_by"] = note.told_by if profile.kind == "person" else ""
-        at = note.at or now
-        profiles[profile.id] = observe(profile, text, at, sources, note.scope, **fact)
-        changed.add(profile.id)
-    if changed:
-        script.entities.put({key: profiles[key] for key in changed})
-    return ids
+    config = script.config
+    extractor = _Extractor(script, trigger, most or config.pre_compact_max_iterations, stops)
+    if most is None and trigger == EMERGENCY:
+        extractor.most = EMERGENCY_MAX_ITERATIONS
+    before = set(script.state.looked_through) if most is None else set()
+    if not config.pre_compact_extraction_enabled:
+        extractor.stopped_by = "disabled"
+        return extractor.report()
+    if len(messages) < MIN_MESSAGES:
+        extractor.stopped_by = "too few messages"
+        return extractor.report()
+    script.state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": trigger}}
+    error = ""
+    try:
+        for scope in dict.fromkeys(message.audience for message in messages):
+            part = [m for m in messages if m.audience == scope and m.id not in before]
+            yield script.breathe()
+            yield extractor.look_through(script.memory.quarantine.messages(part))
+            if extractor.stopped_by == CALLED:
+                break
+    except ModelError as failure:
+        script.log_error("pre-compaction extraction", failure)
+        extractor.stopped_by, error = "error", str(failure)
+    finally:
+        script.state.signals = {}
+    with script.history.store.transaction():
+        written = write_notes(script, extractor.notes)
+        script.state.extracted = [*script.state.extracted, *written]
+        looked = (*script.state.looked_through, *extractor.looked_through)
+        script.state.looked_through = list(dict.fromkeys(looked))
+    return extractor.report(error)
 
 
 @dataclass
-class Extractor:
+class _Extractor:
     """Looks through the lines of scopes for what to note; stores nothing."""
 
     script: Assistant
-    trigger: str  # what fired the compaction
-    instructions: str | None = None  # additional instructions for the summary
-    summarises: bool = False  # whether a pass may close with the summary of its lines
-    # Most model calls in all, but that each part's lines are shown once; by default as configured,
-    # fewer in an emergency and behind one.
-    most: int | None = None
-    extraction: Extraction = field(default_factory=Extraction)
+    trigger: str
+    most: int
+    stops: Callable[[], bool]
+    notes: list[Note] = field(default_factory=list)
+    looked_through: list[str] = field(default_factory=list)  # ids of messages that are done
+    iterations: int = 0
+    # ``noop``, ``no_tool_call``, ``other_tool``, ``iterations``, ``disabled``, ``called``,
+    # ``too few messages`` or ``error``.
+    stopped_by: str = "noop"
+
+    def report(self, error: str = "") -> dict[str, Any]:
+        """``{"success", "facts_recorded", "iterations", "stopped_by"}``, and ``error``."""
+        failed = {"error": error} if error else {}
+        return {
+            "success": not error,
+            "facts_recorded": sum(note.tool == ENTRY for note in self.notes),
+            "iterations": self.iterations,
+            "stopped_by": self.stopped_by,
+            **failed,
+        }
 
     @inlineCallbacks
-    def run(self, parts: Mapping[str, Sequence[Message]]) -> Steps[Extraction]:
-        """Look through messages of one scope each, oldest first, by any key.
+    def look_through(self, messages: Sequence[Message]) -> Steps[None]:
+        """The passes over one scope: one, or as many as its lines need.
 
-        Fires with what was found, also if a model fails.
+        Where a model's window is smaller than was known, smaller ones are tried.
         """
-        script, config = self.script, self.script.config
-        if not config.pre_compact_extraction_enabled:
-            return Extraction(stopped_by="disabled")
-        if sum(map(len, parts.values())) < MIN_MESSAGES:
-            return Extraction(stopped_by="too few messages")
-        is_chat = config.llm_api == "chat" and script.model_name != OFFLINE_MODEL
-        may_summarise = is_chat and not config.compact_model and script.limits().calls_tools
-        self.summarises = self.summarises and may_summarise
-        if self.most is None:
-            is_urgent = self.trigger in (EMERGENCY, BETTER)
-            self.most = EMERGENCY_MAX_ITERATIONS if is_urgent else config.pre_compact_max_iterations
-        script.state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": self.trigger}}
-        try:
-            for key, messages in parts.items():
-                yield script.breathe()
-                yield self.look_through(key, script.memory.quarantine.messages(messages))
-        except ModelError as error:
-            script.log_error("pre-compaction extraction", error)
-            self.extraction.stopped_by, self.extraction.error = "error", str(error)
-        finally:
-            script.state.signals = {}
-        return self.extraction
+        for tries_left in reversed(range(FITS)):
+            try:
+                yield self._passes(messages)
+                return
+            except WindowError:
+                if not tries_left:
+                    raise
 
     @inlineCallbacks
-    def look_through(self, key: str, messages: Sequence[Message]) -> Steps[None]:
-        """The passes over one part: one, or as many as its lines need."""
+    def _passes(self, messages: Sequence[Message]) -> Steps[None]:
         script = self.script
         said = said_and_done(messages, script.tools.traits)
         if not said:
             return
-        lines = message_lines(said, script.config.llm_api == "chat")
+        is_numbered = script.config.llm_api == "chat"
+        lines = message_lines(said, is_numbered)
         owners = dict(enumerate(said, 1))
-        for _ in range(_FITS):
-            room = job_room(self._prompt())
-            runs = yield script.mind.work(packed, lines, room, script.count)
-            runs = runs[: most_requests(total_tokens(messages), TOKENS_A_PASS)]
-            try:
-                for run in runs:
-                    reply = yield self._pass(said[0].audience, run, owners)
-                    if reply is not None and len(runs) == 1:
-                        self.extraction.summaries[key] = reply
+        room, begun = job_room(self._prompt()), 0
+        runs = yield script.mind.work(packed, lines, room, script.count)
+        for run in runs[: most_requests(total_tokens(messages))]:
+            yield self._pass(said[0].audience, run, owners)
+            if self.stopped_by == CALLED:
                 return
-            except WindowError as error:
-                last = error
-        raise last
+            for line in run:
+                begun += is_numbered and line.startswith(f"{begun + 1}. ")
+            # The last line of a run may go on in the next one.
+            self.looked_through += [message.id for message in said[: max(0, begun - 1)]]
+        self.looked_through += [message.id for message in messages]
 
     def _prompt(self, text: str = "", tokens: int = 0) -> Prompt:
         """The prompt of a pass that shows this text of so many tokens."""
-        script = self.script
-        rules, more = CONTEXTS[CONTEXT_PRE_COMPACTION].rules, 0
-        if self.summarises:
-            prompt = summary_prompt(script, self.instructions or "")
-            rules, more = f"{rules}\n{CLOSE_WITH_SUMMARY}\n{prompt}", script.limits().caps.summary
-        tools = script.tools.note_schemas()
-        return job_prompt(script, script.obj, rules, text, tokens, tools, more)
+        script, rules = self.script, CONTEXTS[CONTEXT_PRE_COMPACTION].rules
+        return job_prompt(script, script.obj, rules, text, tokens, script.tools.note_schemas())
 
     @inlineCallbacks
-    def _pass(
-        self, scope: str, lines: Sequence[str], owners: Mapping[int, Message]
-    ) -> Steps[ModelReply | None]:
-        """One pass over lines that fit into a request; fires with a summary it closed with."""
-        script, extraction = self.script, self.extraction
-        text = request_text(lines)
+    def _pass(self, scope: str, lines: Sequence[str], owners: Mapping[int, Message]) -> Steps[None]:
+        """One pass over lines that fit into a request."""
+        script, text = self.script, request_text(lines)
         tokens = yield script.mind.work(count_tokens, text, script.count)
         prompt = self._prompt(text, tokens)
-        left = max(1, (self.most or 0) - extraction.iterations)
-        extraction.stopped_by = "iterations"
+        left = max(1, self.most - self.iterations)
+        self.stopped_by = "iterations"
         for _ in range(left):
             yield script.breathe()
             reply, calls = yield self._ask(prompt, scope)
-            extraction.iterations += 1
+            self.iterations += 1
             results = []
             for call in calls:
                 results.append((yield self._noted(call, scope, owners)))
                 yield script.breathe()
             names = {call["function"]["name"] for call in calls}
             if names - {ENTRY, OBSERVATION} - script.tools.ending:
-                extraction.stopped_by = "other_tool"
+                self.stopped_by = "other_tool"
             elif names & script.tools.ending or not calls:
-                extraction.stopped_by = "noop" if calls else "no_tool_call"
-            summary = _closing(reply) if self.summarises else None
-            if summary is not None and extraction.stopped_by != "other_tool":
-                extraction.stopped_by = "summary"
-            if extraction.stopped_by != "iterations":
-                return summary
+                self.stopped_by = "noop" if calls else "no_tool_call"
+            if self.stopped_by != "iterations":
+                return
+            if self.stops():
+                self.stopped_by = CALLED
+                cited = (source for note in self.notes for source in note.sources)
+                self.looked_through += cited
+                return
             stored = [storable_call(call) for call in calls]
             prompt = with_exchange(script, prompt, reply.content or "", stored, results)
             if not prompt.fits:
-                break
-        return None
+                return
 
     @inlineCallbacks
     def _ask(self, prompt: Prompt, scope: str) -> Steps[Any]:
@@ -272,7 +227,7 @@ class Extractor:
         limits = script.limits()
         model = "" if limits.calls_tools or limits.is_base else OFFLINE_MODEL
         request = model_request(script, script.obj, prompt, purpose, model=model)
-        reply = yield script.spend.complete(request)
+        reply = yield ask_in_time(script, request)
         script.spent(reply, purpose, script.budgets.answered(event, reply))
         calls = reply.tool_calls
         if not calls and script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL:
@@ -293,65 +248,9 @@ class Extractor:
             fields = self.script.tools.read_note(call)
         except ToolError as error:
             return f"error: {error}"
-        cited = [owners[number] for number in fields.pop(LINES, ()) if number in owners]
-        note = Note(name, fields, scope)
-        at = max((message.created_at for message in cited), default="")
-        if not cited:  # it named no lines: those that share most of its words, the best first
-            cited = yield self.script.mind.work(_bearing_out, note.text, [*owners.values()])
-            at = cited[0].created_at if cited else ""
-        if _is_recalled(cited):
-            return "That repeats a memory; nobody said it now."
-        if self._is_known(note):
-            return "That is in your journal already."
-        said = [message for message in cited if message.role == "user"]
-        tellers = {m.speaker_name for m in said if m.speaker_name}
-        is_other = all(m.speaker_name != fields.get("entity") for m in said)
-        note = replace(
-            note,
-            sources=tuple(dict.fromkeys(message.id for message in cited)),
-            at=at,
-            told_by=tellers.pop() if len(tellers) == 1 and is_other else "",
-        )
-        self.extraction.notes += (note,)
+        lines = fields.pop(LINES, ())
+        note = yield grounded(self.script, Note(name, fields, scope), lines, owners, self.notes)
+        if isinstance(note, str):
+            return note
+        self.notes.append(note)
         return "Noted."
-
-    def _is_known(self, note: Note) -> bool:
-        """Whether the journal, or this extraction, says the same in these words, or goes on so."""
-        mine = [n for n in self.extraction.notes if n.tool == note.tool]
-        texts = [n.text for n in mine if visible(n.scope, note.scope)]
-        if note.tool == ENTRY:
-            entries = self.script.journal.recent(_JOURNAL_SEEN)
-            texts += [
-                e.content for e in entries if visible(e.audience, note.scope) and e.may_consolidate
-            ]
-        told = words(note.text)
-        return bool(told) and any(words(text)[: len(told)] == told for text in texts)
-
-
-def _bearing_out(text: str, lines: Sequence[Message]) -> list[Message]:
-    """What bears a note out: statements of people, else what was said from memory; best first."""
-    said = {m.id: m for m in lines if m.role == "user" and statement_of(m).content}
-    own = {m.id: m for m in lines if m.role == "assistant" and m.metadata.get(MEMORIES)}
-    found = supporting(text, [statement_of(m) for m in said.values()]) or supporting(
-        text, own.values()
-    )
-    return [(said | own)[each] for each in found]
-
-
-def _is_recalled(cited: Sequence[Message]) -> bool:
-    """Whether a note rests on what the assistant said from memory, and on questions, alone."""
-    own = [message for message in cited if message.role == "assistant"]
-    asked = [message for message in cited if message.role == "user"]
-    return (
-        bool(own)
-        and all(message.metadata.get(MEMORIES) for message in own)
-        and not any(statement_of(message).content for message in asked)
-    )
-
-
-def _closing(reply: ModelReply) -> ModelReply | None:
-    """The reply as that of a summary's request, if it closes with a whole summary."""
-    if reply.finish_reason == "length":
-        return None
-    _, mark, text = (reply.content or "").partition(SUMMARY_MARK)
-    return replace(reply, content=text.strip(), tool_calls=()) if mark and text.strip() else None

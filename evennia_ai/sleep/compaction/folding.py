@@ -10,6 +10,7 @@ between any two leaves everything as it was, in the database and in Evennia's ca
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
@@ -20,9 +21,8 @@ from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE, one_line
 from evennia_ai.history.messages import Message, new_id, tool_calls, total_tokens, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import (
-    ABSORBED,
-    LIVE,
-    ROLLED_BACK,
+    LONG,
+    SEGMENT_MESSAGES,
     UNSUMMARISED,
     CompactionRecord,
     Segment,
@@ -33,8 +33,8 @@ from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summa
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
-from evennia_ai.sleep.compaction.extraction import Extraction, Note, write_notes
-from evennia_ai.sleep.compaction.plan import Plan, due_groups, roots, spliced
+from evennia_ai.sleep.compaction.notes import ENTRY, Note, grounded, write_notes
+from evennia_ai.sleep.compaction.plan import due_groups, roots
 
 SYNTHESIS_IMPORTANCE = 7
 NO_SUMMARY = "A few lines, archived without a summary."
@@ -42,7 +42,6 @@ NO_SUMMARY = "A few lines, archived without a summary."
 JOURNAL_ENTRIES = 200
 # A record names so many of the things a model's text left out.
 LOST_NAMED = 200
-EXTRACTIVE = LEVELS[-1]
 
 
 @dataclass
@@ -53,21 +52,20 @@ class Fold:
     scope: str
     leaving: tuple[Message, ...]  # raw messages, oldest first
     cap: int = 0  # most tokens of one of its summaries
-    # Id of the archive segment to make of them; empty if they are archived already.
-    segment: str = ""
+    trigger: str = ""  # what fired (`due.TRIGGERS`), or `due.STALE`
     instructions: str | None = None  # additional instructions for the summary
-    # What was noted of the messages before, and a reply that may hold the recent summary already.
-    extraction: Extraction = field(default_factory=Extraction)
+    noted: bool = False  # whether the model that summarises the messages notes facts, too
+    notes: list[Note] = field(default_factory=list)  # what it noted
     # The new summary messages, long-term first.
     markers: list[Message] = field(default_factory=list)
-    # Summary records to write, new and changed, by id.
+    # The summary records to write, by id.
     records: dict[str, SummaryRecord] = field(default_factory=dict)
     entries: list[JournalEntry] = field(default_factory=list)  # the journal entries to write
     summaries: list[Summary] = field(default_factory=list)  # all that models made, for the figures
     coverage: float = 1.0  # share of names, numbers and quotes that is kept of what leaves
     generation: int = 1  # how many times this scope's history was folded, this time included
     query: str = ""  # names in what left, by which it can be found again
-    sealed: Segment | None = None  # the archive segment itself
+    segments: list[Segment] = field(default_factory=list)  # the archive segments to write
 
     @inlineCallbacks
     def fold(self) -> Steps[None]:
@@ -75,7 +73,7 @@ class Fold:
         former = [
             record
             for record in self.script.history.summaries()
-            if record.audience == self.scope and record.status != ROLLED_BACK
+            if record.audience == self.scope and not record.rolled_back
             if record.tier != UNSUMMARISED
         ]
         self.generation = 1 + sum(record.tier == "recent" for record in former)
@@ -99,8 +97,15 @@ class Fold:
         """Fires with the summary of the messages, and its text with what it must not lose."""
         script = self.script
         told = script.memory.quarantine.messages(self.leaving)
-        written = self.extraction.summaries.get(self.scope)
-        summary: Summary = yield summarise(script, told, self.instructions, self.cap, written)
+        summary: Summary = yield summarise(
+            script, told, self.instructions, self.cap, self.noted, self.trigger
+        )
+        owners = dict(enumerate(said_and_done(told, script.tools.traits), 1))
+        for each in summary.notes:
+            note = Note(ENTRY, {"content": each.text, "about": each.about}, self.scope)
+            kept = yield grounded(script, note, each.lines, owners, self.notes)
+            if isinstance(kept, Note):
+                self.notes.append(kept)
         text = yield self._covered(told, summary.text)
         self.summaries.append(summary)
         self.coverage, self.query = text.share, " ".join(text.named)
@@ -116,7 +121,9 @@ class Fold:
             levels = [LEVELS[0], *(r.level for r in children if r.level in LEVELS)]
             share = min((r.coverage for r in children if r.coverage is not None), default=1.0)
             return Summary(whole, "", max(levels, key=LEVELS.index)), Covered(whole, share)
-        summary: Summary = yield summarise_lines(self.script, texts, cap=self.cap)
+        summary: Summary = yield summarise_lines(
+            self.script, texts, cap=self.cap, trigger=self.trigger
+        )
         self.summaries.append(summary)
         source = "\n".join(r.text for r in children)  # the times in front are no facts
         text = yield self._covered(source, summary.text)
@@ -137,7 +144,7 @@ class Fold:
             if entry.source_type != SYNTHESIS
         ]
         if not isinstance(source, str):
-            elsewhere += [n.text for n in self.extraction.notes if n.scope == self.scope]
+            elsewhere += [note.text for note in self.notes]
             said = [m for m in said_and_done(source, script.tools.traits) if m.role != "tool"]
             names += dict.fromkeys(one_line(m.speaker_name) for m in said)
             rows = [f"{one_line(m.speaker_name)}: {m.content}" for m in said]
@@ -162,24 +169,16 @@ class Fold:
         while groups := due_groups(older):
             for group in groups:
                 older.append((yield self._merge(group, "node", group[0].tree_level + 1)))
-        long = yield self._merge(roots(older), "long")
-        self._absorb([r for r in former if r.tier == "long" and r.status == LIVE], long.id)
+        long = yield self._merge(roots(older), LONG)
         self.markers.append(self._marker(long, count))
 
     @inlineCallbacks
     def _merge(
         self, children: Sequence[SummaryRecord], tier: str, level: int = 0
     ) -> Steps[SummaryRecord]:
-        """A summary of summaries, which absorbs them."""
+        """A summary of summaries."""
         summary, text = yield self.merged(children)
-        record = self._record(summary, text, tier, children, level)
-        self._absorb(children, record.id)
-        return record
-
-    def _absorb(self, records: Sequence[SummaryRecord], by: str) -> None:
-        """Note that a summary took these over."""
-        for record in records:
-            self.records[record.id] = replace(record, status=ABSORBED, absorbed_by=by)
+        return self._record(summary, text, tier, children, level)
 
     def _record(
         self,
@@ -193,13 +192,12 @@ class Fold:
         record = SummaryRecord(
             id=new_id("s"),
             tier=tier,
-            status=LIVE,
             created_at=utc_iso(self.script.now()),
             audience=self.scope,
             text=text.text,
             source_ids=() if children else tuple(m.id for m in self.leaving),
             child_ids=tuple(child.id for child in children),
-            segment=None if children else self.segment,
+            segments={} if children else {key: len(part) for key, part in self._parts.items()},
             level=summary.level,
             generation=self.generation,
             tree_level=tree_level,
@@ -255,72 +253,63 @@ class Fold:
 
     @inlineCallbacks
     def _seal(self, record: SummaryRecord) -> Steps[None]:
-        """Make the segment, and what else can be done before the commit, which is one piece."""
+        """Make the segments, and what else can be done before the commit, which is one piece."""
         script = self.script
         script.history.store.preload(self.records, SUMMARIES)
-        script.history.store.preload([self.segment], ARCHIVE)
-        self.sealed = yield script.mind.work(Segment.sealed, self.segment, record.id, self.leaving)
+        script.history.store.preload(self._parts, ARCHIVE)
+        for key, part in self._parts.items():
+            segment = yield script.mind.work(Segment.sealed, key, record.id, part)
+            self.segments.append(segment)
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[Message, ...]]:
+        """What leaves, by the ids of the segments to make of it."""
+        starts = range(0, len(self.leaving), SEGMENT_MESSAGES)
+        return {new_id("g"): self.leaving[start : start + SEGMENT_MESSAGES] for start in starts}
 
 
 def commit(
     script: Assistant,
-    plan: Plan,
+    messages: Sequence[Message],
     folds: Sequence[Fold],
     record: CompactionRecord,
-    notes: Sequence[Note] = (),
 ) -> CompactionRecord:
-    """Carry out a plan in one transaction, calling `at_commit_step` before each step.
+    """Store what a compaction made in one transaction, calling `at_commit_step` before each step.
 
-    `notes` are those of the extraction. Returns the record with what a rollback needs; raises what
+    `messages` are the new live history. Returns the record with what a rollback needs; raises what
     a step raised, with nothing changed.
     """
     history, step = script.history, script.at_commit_step
-    written = [summary_id for fold in folds for summary_id in fold.records]
-    before = {
-        each: {"status": known.status, "absorbed_by": known.absorbed_by}
-        for each in written
-        if (known := history.summary(each)) is not None
-    }
     record = replace(
         _with_before(script, record),
-        summaries=tuple(each for each in written if each not in before),
-        summaries_before=before,
-        segments=tuple(fold.segment for fold in folds if fold.segment),
+        summaries=tuple(summary_id for fold in folds for summary_id in fold.records),
     )
     with history.store.transaction():
         step("archive")
         for fold in folds:
-            if fold.sealed is not None:
-                history.archive(fold.sealed)
+            for segment in fold.segments:
+                history.archive(segment)
         step("summaries")
         for fold in folds:
             for summary in fold.records.values():
                 history.save_summary(summary)
         step("history")
-        markers = [marker for fold in folds for marker in fold.markers]
-        history.replace(spliced(history.messages(), plan, markers))
+        history.replace(messages)
         step("notes")
+        notes = [note for fold in folds for note in fold.notes]
         entries = [*record.entries, *write_notes(script, notes)]
         step("journal")
         entries += [script.journal.put(entry).id for fold in folds for entry in fold.entries]
         step("record")
-        if script.runtime.extracts:
-            new = (history.summary(each) for each in record.summaries)
-            extracts = {s.id: not s.segment for s in new if s and s.level == EXTRACTIVE}
-            script.state.owed = {**script.state.owed, **extracts}
-        return _close(script, replace(record, entries=tuple(entries)))
-
-
-def commit_masks(
-    script: Assistant, messages: Sequence[Message], record: CompactionRecord
-) -> CompactionRecord:
-    """Commit masks alone, with their record; returns it as it is stored."""
-    record = _with_before(script, record)
-    with script.history.store.transaction():
-        script.at_commit_step("history")
-        script.history.replace(messages)
-        script.at_commit_step("record")
-        return _close(script, record)
+        record = replace(record, entries=tuple(entries))
+        history.save_compaction(record)
+        script.state.extracted = script.state.looked_through = []
+        # Under a hold, only a manual compaction or an overflow gets here.
+        script.state.hold = False
+        step("last_compaction")
+        history.note_last_compaction()
+        step("done")
+    return record
 
 
 def _with_before(script: Assistant, record: CompactionRecord) -> CompactionRecord:
@@ -334,15 +323,3 @@ def _with_before(script: Assistant, record: CompactionRecord) -> CompactionRecor
         replace(m, content="") if m.metadata.get("summary_id") in stored else m for m in markers
     )
     return replace(record, markers_before=tuple(bare), entries=tuple(script.state.extracted))
-
-
-def _close(script: Assistant, record: CompactionRecord) -> CompactionRecord:
-    """The last steps of every commit."""
-    script.history.save_compaction(record)
-    script.state.extracted = []
-    # Under a hold, only a manual compaction or an overflow gets here.
-    script.state.hold = False
-    script.at_commit_step("last_compaction")
-    script.history.note_last_compaction()
-    script.at_commit_step("done")
-    return record

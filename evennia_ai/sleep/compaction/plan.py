@@ -5,7 +5,7 @@ party to a line reads its summary, and no request holds the lines of two scopes.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from evennia_ai.history.audience import PUBLIC, widest_of
@@ -48,17 +48,6 @@ class Plan:
         """The raw messages of one scope that leave."""
         return tuple(m for m in self.leaving if m.audience == scope)
 
-    def without(self, scope: str) -> "Plan":
-        """The same plan with this scope's lines and summaries staying."""
-        back = self.part(scope)
-        markers = tuple(m for m in self.folded if m.audience == scope)
-        return replace(
-            self,
-            leaving=tuple(m for m in self.leaving if m.audience != scope),
-            folded=tuple(m for m in self.folded if m.audience != scope),
-            staying=(*markers, *back, *self.staying),
-        )
-
     @property
     def empty(self) -> bool:
         """Whether nothing would leave."""
@@ -93,14 +82,7 @@ def plan_compaction(
     most = room.kept if room else None
     cut = _legal_cut(raw, _wanted_cut(raw, window, keep_tokens), most)
     few, held = _few(raw[:cut], few_lines, archive_before)
-    # Rather than archive these without a summary, up to half of the window leaves with one.
-    for point in (point for point in cut_points(raw) if point > cut):
-        is_short = sum(map(is_talk, raw[point:])) < max(1, window // 2)
-        if is_short or _fits((*held, *raw[cut:]), most):
-            break
-        cut = point
-        few, held = _few(raw[:cut], few_lines, archive_before)
-    if not _fits((*held, *raw[cut:]), most):
+    if most is not None and widest_view_tokens((*held, *raw[cut:])) > most:
         held = ()
     back = {message.id for message in held}
     leaving = tuple(m for m in raw[:cut] if m.id not in back)
@@ -121,11 +103,6 @@ def _few(
     few = frozenset(scope for scope, count in lines.items() if count < enough)
     held = (m for m in leaving if m.audience in few and m.created_at >= archive_before)
     return few, tuple(held)
-
-
-def _fits(messages: Sequence[Message], most: int | None) -> bool:
-    """Whether the widest view of messages holds at most so many tokens."""
-    return most is None or widest_view_tokens(messages) <= most
 
 
 def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:

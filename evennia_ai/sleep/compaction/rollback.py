@@ -15,7 +15,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.history.frames import SUMMARY_TITLE
 from evennia_ai.history.messages import Message, in_order, unmasked, utc_iso, widest_view_tokens
-from evennia_ai.history.records import LIVE, ROLLED_BACK, CompactionRecord, Segment
+from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, Segment
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.due import usage_of
 
@@ -38,7 +38,8 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
         raise AssistantError(
             "Another compaction was made meanwhile. Type `compact/rollback` again."
         )
-    before, history = script.history.tokens(), undo(script, record)
+    before, live = script.history.tokens(), script.history.messages()
+    history = undo(script, record)
     tokens = widest_view_tokens(history)
     if usage_of(script, tokens) > 1.0:
         room = script.limits().room
@@ -48,10 +49,9 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
             "`max_context_tokens` first."
         )
     _commit(script, record, history)
-    segments = filter(None, map(script.history.segment, record.segments))
     report = {
         "compaction_id": record.id,
-        "restored_messages": sum(len(segment.messages) for segment in segments),
+        "restored_messages": _raw(history) - _raw(live),
         "masks_removed": len(record.masked),
         "original_tokens": before,
         "new_tokens": script.history.tokens(),
@@ -59,6 +59,10 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
     script.audit("rollback", **report)
     empty_outbox(script)  # not waited for: a store that hangs must not hold up a turn
     return report
+
+
+def _raw(messages: Sequence[Message]) -> int:
+    return sum(not message.is_summary for message in messages)
 
 
 def latest(script: Assistant) -> CompactionRecord:
@@ -73,15 +77,20 @@ def undo(script: Assistant, record: CompactionRecord) -> tuple[Message, ...]:
 
     Raises `AssistantError` if the archive is damaged.
     """
-    history, segments = script.history, list[Segment]()
-    for key in record.segments:
-        segment = history.segment(key)
-        if segment is None or segment.checksum != segment.sha256:
-            raise _damaged(f"Archive segment `{key}` is missing or was changed.")
-        segments.append(segment)
-    present = [each for segment in segments for each in (*segment.message_ids, *segment.tombstones)]
-    if odd := sorted(set(present) ^ set(record.leaving)):
-        keys = ", ".join(f"`{key}`" for key in record.segments)
+    history, segments, cited = script.history, list[Segment](), set[str]()
+    for summary_id in record.summaries:
+        summary = history.summary(summary_id)
+        if summary is None:
+            raise _damaged(f"Summary `{summary_id}` is missing.")
+        cited.update(summary.source_ids)
+        for key in summary.segments:
+            segment = history.segment(key)
+            if segment is None or segment.checksum != segment.sha256:
+                raise _damaged(f"Archive segment `{key}` is missing or was changed.")
+            segments.append(segment)
+    present = {each for segment in segments for each in segment.message_ids}
+    if odd := sorted(present ^ (cited - history.tombstones().keys())):
+        keys = ", ".join(f"`{segment.id}`" for segment in segments)
         raise _damaged(f"The archive segments ({keys}) do not hold just what left: see `{odd[0]}`.")
     texts = {summary.id: summary.text for summary in history.summaries()}
     markers = [with_text(script, marker, texts) for marker in record.markers_before]
@@ -100,17 +109,12 @@ def _damaged(why: str) -> AssistantError:
 def _commit(script: Assistant, record: CompactionRecord, messages: Sequence[Message]) -> None:
     """Take it back in one transaction, calling `at_commit_step` before each step."""
     history, step, at_iso = script.history, script.at_commit_step, utc_iso(script.now())
-    changed = record.summaries_before
     with history.store.transaction():
         step("history")
         history.replace(messages)
         step("summaries")
-        for summary in history.summaries():
-            if summary.id in record.summaries:
-                history.save_summary(replace(summary, status=ROLLED_BACK))
-            elif before := changed.get(summary.id):
-                status, by = before.get("status"), before.get("absorbed_by")
-                history.save_summary(replace(summary, status=status or LIVE, absorbed_by=by))
+        for summary in filter(None, map(history.summary, record.summaries)):
+            history.save_summary(replace(summary, rolled_back=True))
         step("journal")
         script.journal.withdraw(record.entries)
         step("entities")

@@ -18,7 +18,7 @@ from evennia_ai.errors import ToolError, UnaskedError
 from evennia_ai.history.audience import private
 from evennia_ai.language.script import folded, is_unparted, normalized
 from evennia_ai.language.tables import each_phrase, table_of
-from evennia_ai.language.words import content_words, is_common, telling_stem, words
+from evennia_ai.language.words import content_words, is_common, stem, words
 from evennia_ai.protocol import Named
 
 if TYPE_CHECKING:
@@ -256,10 +256,10 @@ def is_own_wording(text: str, ctx: "ToolContext", beside: str = "") -> bool:
     said = " ".join(ctx.typed_lines())
     if " ".join(text.casefold().split()) in " ".join(said.casefold().split()):
         return True
-    wanted = _stems(text) - _stems(beside)
-    return bool(wanted) and wanted <= _stems(said)
+    table = table_of(said)
 
+    def stems(of: Iterable[str]) -> set[str]:
+        return {stem(word, table.code) for word in of}
 
-def _stems(text: str) -> frozenset[str]:
-    """Stems of the telling words of a text."""
-    return frozenset(filter(None, map(telling_stem, words(text))))
+    wanted = stems(content_words(text, table)) - stems(words(beside))
+    return bool(wanted) and wanted <= stems([*content_words(said, table), *words(said)])

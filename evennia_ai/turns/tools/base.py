@@ -32,10 +32,6 @@ NOTES_PER_HOUR = 20
 WITHDRAW_AFTER = 3
 # Lines and poses in one turn.
 MOST_LINES = 2
-# Seconds after which people who wait for an answer may have gone on to something else.
-LATE_S = 5.0
-# Later, it is not wanted any more by who has turned to somebody else.
-TURNED_S = 30.0
 _NOBODY_SEEN = "whoever asks"
 ENOUGH = f"{BoundError.SAYS}: "
 
@@ -99,15 +95,15 @@ class ToolContext:
     def check_speech(self, text: str) -> None:
         """Raise `ToolError` if a line may not be said.
 
-        Because this turn has spoken enough, because the one who asked has left or gone on, or
-        because it is no answer.
+        Because this turn has spoken enough, because the one who asked has left, or because it is
+        no answer.
         """
         self.check_listener()
         if why := self.fault(clean_reply(text, [self.character.key])):
             raise ToolError(why)
 
     def check_listener(self) -> None:
-        """Raise `ToolError` if this turn has spoken enough, or who asked has left or gone on."""
+        """Raise `ToolError` if this turn has spoken enough, or who asked has left."""
         if len(self.spoken) >= MOST_LINES:
             raise BoundError(f"{ENOUGH}you have spoken {MOST_LINES} times in this turn; call noop")
         if self.asker and self.channel != "page" and self.asker not in self.game.here():
@@ -116,8 +112,6 @@ class ToolContext:
             raise ToolError("nobody here waits for a word of yours now; call noop")
         if self.asker in self.script.runtime.forgotten:
             raise ToolError("the one who asked wants to be forgotten; call noop")
-        if self.is_overtaken():
-            raise BoundError(f"{ENOUGH}who asked has gone on meanwhile; call noop")
 
     def own_lines(self) -> list[str]:
         """What the one who asks said in this turn, oldest first."""
@@ -158,25 +152,6 @@ class ToolContext:
             "in memory as talk: you will remember it, and nothing has failed"
         )
 
-    def is_late(self, than_s: float = LATE_S) -> bool:
-        """Whether the newest line that this turn answers has waited for so many seconds."""
-        waited = self.script.runtime.waited_s
-        newest = self.seen.by_ids(self.source_message_ids[-1:])
-        return any(waited(line, self.script.now()) > than_s for line in newest)
-
-    def is_overtaken(self) -> bool:
-        """Whether the answer is late and who asked has asked anew, or turned to somebody else.
-
-        Nobody asks anew twice without an answer.
-        """
-        runtime, asker = self.script.runtime, self.asker
-        if not asker or not self.is_late():
-            return False
-        if runtime.asks_anew(key := (self.audience, asker)):
-            return key not in runtime.overtaken
-        is_aloud = self.channel == "say" and bool(runtime.since(asker))
-        return is_aloud and self.is_late(TURNED_S) and self.game.has_turned_away(asker)
-
     @property
     def is_secret(self) -> bool:
         """Whether others are here than those whom a private turn is for."""
@@ -198,7 +173,7 @@ class ToolContext:
         """Whether somebody else has spoken here since the newest line that this turn answers."""
         newest = max(self.source_message_ids, default="")
         heard = (m for m in self.seen.newest() if m.id > newest)
-        later = [*itertools.islice(heard, NEWER_LINES), *self.script.runtime.heard()]
+        later = [*itertools.islice(heard, NEWER_LINES), *self.script.runtime.passed()]
         return any(
             m.role == "user" and m.channel in SPEECH and m.speaker_id not in ("", self.asker)
             for m in later
@@ -227,7 +202,8 @@ class Tool(ABC):
     # When a prompt offers it: always, or to an ``obeyed`` asker, to one ``met`` on an earlier day
     # or with a bond, to whoever has ``asked``, where there are
     # ``things`` to give or ``older`` talk, where memory is nearly ``full``, or when nobody asks and
-    # what was lived through is gone over (``sleep``).
+    # what was lived through is gone over (``sleep``). What a ``reply`` says and poses by itself is
+    # never offered; models that know such calls all the same may make them.
     serves: ClassVar[str] = ""
     # Traits the rest of the package asks for; `ToolTraits` says what each means.
     speaks: ClassVar[bool] = False

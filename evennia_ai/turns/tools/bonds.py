@@ -15,8 +15,8 @@ class NoteFeeling(Tool):
     name = "note_feeling"
     parameters = {
         "change": Text("better or worse.", limit=20),
-        "because": Text("Why.", limit=WHY_CHARS),
-        "person": Text("Who it is, if not clear.", False, 120),
+        "because": Text(limit=WHY_CHARS),
+        "person": Text(required=False, limit=120),
     }
     lock = "tool:perm(Player)"
     serves = "met"

@@ -2,7 +2,6 @@
 
 from evennia_ai.errors import ToolError
 from evennia_ai.history.messages import Speaker
-from evennia_ai.language.times import EXAMPLES
 from evennia_ai.turns.errands import TEXT_CHARS, take
 from evennia_ai.turns.tools.asking import is_own_wording
 from evennia_ai.turns.tools.base import Tool, ToolContext
@@ -17,8 +16,8 @@ class TellLater(Tool):
     name = "tell_later"
     parameters = {
         "text": Text("The words, as said.", limit=TEXT_CHARS),
-        "to": Text("For whom, if not who asks.", False, 120),
-        "when": Text(f"{EXAMPLES}; else when they come.", False, 60),
+        "to": Text(required=False, limit=120),
+        "when": Text("in 2h, 21:00, tomorrow 9:00; else when they come.", False, 60),
     }
     lock = "tool:perm(Player)"
     serves = "asked"

@@ -182,7 +182,7 @@ def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
         raise ToolError(f"`{name}` is not allowed for you or for the one who asks")
     is_posted = tool.obeyed and ctx.script.config.post
     if is_posted and ctx.asker and not ctx.game.obeys(ctx.asker):
-        raise NotObeyedError((ctx.game.identify(ctx.asker) or {"key": "whoever asks"})["key"])
+        raise NotObeyedError(ctx.asker_name())
     if tool.public_act:
         ctx.acts += 1
         if ctx.acts > MOST_ACTS:

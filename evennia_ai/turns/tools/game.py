@@ -25,6 +25,7 @@ class Say(Tool):
     """Say something, aloud or as you were spoken to."""
 
     name = "say"
+    serves = "reply"
     concludes = speaks = tells_nothing_new = True
     parameters = {"text": Text("What to say, without your name or quotes.")}
 
@@ -38,6 +39,7 @@ class Emote(Tool):
     """Do something others see, as `smiles at Bob`."""
 
     name = "emote"
+    serves = "reply"
     concludes = speaks = tells_nothing_new = True
     parameters = {"text": Text("What you do, in the third person, without your name.", limit=500)}
 
@@ -59,10 +61,7 @@ class Whisper(Tool):
     name = "whisper"
     ends_turn = True  # what was whispered is no part of a public turn any more
     speaks = to_one = tells_nothing_new = True
-    parameters = {
-        "target": Name("The person's name or id.", place="people"),
-        "text": Text("What to whisper."),
-    }
+    parameters = {"target": Name(place="people"), "text": Text()}
 
     def run(self, ctx: ToolContext, target: str, text: str) -> Any:
         """Whisper, in a private turn only to those it is for."""
@@ -73,14 +72,10 @@ class Whisper(Tool):
 
 
 class Look(Tool):
-    """Look at the room, or at one thing or person in it."""
+    """Look at a thing or person here or, without a target, at the room."""
 
     name = "look"
-    parameters = {
-        "target": Text(
-            "Name of a thing or person; leave out for the room.", required=False, limit=120
-        )
-    }
+    parameters = {"target": Text(required=False, limit=120)}
 
     def run(self, ctx: ToolContext, target: str = "") -> str:
         """What the assistant sees."""
@@ -94,16 +89,16 @@ class _Act(Tool):
     lock = "tool:perm(Player)"
     public_act = True
 
-    def run(self, ctx: ToolContext, **arguments: Any) -> str:
+    def run(self, ctx: ToolContext, **arguments: Any) -> Any:
         """What the assistant did and carries now, or what it sees where it comes to."""
-        return str(getattr(ctx.game, self.name)(*arguments.values(), ctx.asker))
+        return getattr(ctx.game, self.name)(*arguments.values(), ctx.asker)
 
 
 class Move(_Act):
     """Walk through an exit of this room."""
 
     name = "move"
-    parameters = {"direction": Name("Name of the exit.", place="exit")}
+    parameters = {"direction": Name(place="exit")}
     serves = "obeyed"
     obeyed = True
 
@@ -112,7 +107,7 @@ class Get(_Act):
     """Pick up something in this room."""
 
     name = "get"
-    parameters = {"thing": Name("Name of the thing.", place="lying")}
+    parameters = {"thing": Name(place="lying")}
     serves = "things"
     tells_nothing_new = True
 
@@ -121,7 +116,7 @@ class Drop(_Act):
     """Put down something that you carry."""
 
     name = "drop"
-    parameters = {"thing": Name("Name of the thing.", place="carried")}
+    parameters = {"thing": Name(place="carried")}
     serves = "carried"
     concludes = tells_nothing_new = True
 
@@ -130,10 +125,7 @@ class Give(_Act):
     """Give somebody here a thing that you carry or that is in this room."""
 
     name = "give"
-    parameters = {
-        "thing": Name("Name of the thing.", place="lying or carried"),
-        "to": Name("The person's name or id.", place="people"),
-    }
+    parameters = {"thing": Name(place="lying or carried"), "to": Name(place="people")}
     serves = "things"
     concludes = tells_nothing_new = True
 

@@ -10,13 +10,11 @@ from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, score_importance
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
-    DEFAULT_WEIGHT,
+    FACT,
     PROPOSED,
     TEXT_CHARS,
     Note,
-    checked_kind,
     people_named,
-    replacement_line,
 )
 from evennia_ai.rag_memory.provenance import is_recalled
 from evennia_ai.turns.tools.asking import is_own_wording
@@ -30,12 +28,12 @@ _HISTORY_SEEN = 200
 
 
 class AddJournalEntry(Tool):
-    """Write one thing worth keeping into the journal."""
+    """Write one fact worth keeping into the journal, with the names in it."""
 
     name = "add_journal_entry"
     parameters = {
-        "content": Text("One fact, one to three sentences, with the names in it."),
-        "importance": Scale("How much it matters.", required=False),
+        "content": Text(),
+        "importance": Scale(required=False),
     }
     lock = "tool:perm(Player)"
     concludes = tells_nothing_new = extracts = True
@@ -100,26 +98,27 @@ class UpdateEntityObservation(Tool):
         if _is_recalled(ctx, observation):
             return "You know that from memory already; nobody said it now."
         at, sources = ctx.script.now(), tuple(ctx.source_message_ids)
-        profiles, here = ctx.character.entities.profiles(), ctx.game.identify(entity)
-        profile = profile_met(profiles, here, entity, at, sources, ctx.audience)
+        entities, here = ctx.character.entities, ctx.game.identify(entity)
+        profile = profile_met(
+            entities.get, entities.names(ctx.audience), here, entity, at, sources, ctx.audience
+        )
         # The only person who said it, if they said it of another person.
         said = [m for m in ctx.seen.by_ids(sources) if m.role == "user"]
         is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)
         names = {m.speaker_name for m in said}
         fact["told_by"] = names.pop() if is_hearsay and len(names) == 1 else ""
         profile = observe(profile, observation, at, sources, ctx.audience, **fact)
-        ctx.character.entities.put({profile.id: profile})
+        entities.put({profile.id: profile})
         return f"Noted about {profile.name}."
 
 
 class ProposeLedgerEntry(Tool):
-    """Propose a note to be always before you: a preference, task, rule or fact."""
+    """Propose a sentence to be always before you."""
 
     name = "propose_ledger_entry"
     parameters = {
-        "text": Text("One sentence with names.", limit=TEXT_CHARS),
+        "text": Text(limit=TEXT_CHARS),
         "type": Text("preference, task, rule or fact.", required=False, limit=20),
-        "weight": Scale("How much it matters.", required=False),
     }
     lock = "tool:perm(Player)"
     serves = "asked"
@@ -138,8 +137,7 @@ class ProposeLedgerEntry(Tool):
             text,
             own or Speaker(ctx.character.key, ctx.character.stable_id),
             state=APPROVED if own else PROPOSED,
-            kind=checked_kind(fields["type"]) if fields.get("type") else None,
-            weight=fields.get("weight") or DEFAULT_WEIGHT,
+            kind=fields.get("type") or FACT,
             source=ctx.source_message_ids[-1] if ctx.source_message_ids else "assistant",
             about=[asker] if own else named,
             audience=private([asker]) if own else ctx.audience,
@@ -150,7 +148,7 @@ class ProposeLedgerEntry(Tool):
             state += "; staff will decide"
         elif own:
             state += f", for talk with {own.key} alone"
-        return f"Note {note.id} is {state}. {replacement_line(note)}".rstrip()
+        return f"Note {note.id} is {state}."
 
 
 def report_proposal(script: Assistant, note: Note) -> None:

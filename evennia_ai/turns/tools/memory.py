@@ -13,7 +13,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ToolError
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import LIVE, ROLLED_BACK, UNSUMMARISED, as_count
+from evennia_ai.history.records import UNSUMMARISED, absorbed_by, as_count
 from evennia_ai.language.words import excerpt
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
 from evennia_ai.rag_memory.profile import Observation, Profile, current
@@ -37,11 +37,11 @@ MOST_CONTRIBUTORS, MOST_SUMMARIES = 8, 8
 
 
 class SearchMemory(Tool):
-    """Search your memory: all conversations, your journal and what you dreamt."""
+    """Search all that was said, your journal and your dreams."""
 
     name = "search_memory"
     recalls = tells_nothing_new = True
-    parameters = {"query": Text("Names and words to look for.", limit=400)}
+    parameters = {"query": Text(limit=400)}
 
     def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":
         """What was found, best first, only what the turn's audience may know."""
@@ -67,14 +67,14 @@ def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
 
 
 class ExpandMemory(Tool):
-    """Get the raw text behind a memory's id, and what was said around it."""
+    """Read the text behind an id, from an offset on, and what was said around it."""
 
     name = "expand_memory"
     serves = "older"
     recalls = tells_nothing_new = True
     parameters = {
-        "id": Text("Id of a message, journal entry, summary, memory or observation.", limit=120),
-        "offset": Scale("Where to go on in a long text.", required=False, low=0, high=10**9),
+        "id": Text(limit=120),
+        "offset": Scale(required=False, low=0, high=10**9),
     }
 
     @inlineCallbacks
@@ -135,7 +135,7 @@ def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
 
 def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
     record = ctx.seen.summary(wanted)
-    if record is None or record.status == ROLLED_BACK:
+    if record is None or record.rolled_back:
         return None
     text = f"{record.text}\n\nMade from:"
     found = Hit(wanted, 0.0, "", text, record.created_at, "summary").to_dict()
@@ -200,7 +200,7 @@ def _shown(message: Message, text: str) -> dict[str, str]:
 
 
 class RequestCompaction(Tool):
-    """Ask that the older part of the conversation be folded now, if memory is nearly full."""
+    """Memory fills up: save what matters, then ask by this that older talk be folded now."""
 
     name = "request_compaction"
     serves = "full"
@@ -285,11 +285,9 @@ class TraceSummaries(Tool):
 
     def run(self, ctx: ToolContext) -> dict[str, Any]:
         """The newest summaries that the turn's audience may know of, without their text."""
-        known = [
-            record
-            for record in ctx.seen.summaries()
-            if record.status != ROLLED_BACK and record.tier != UNSUMMARISED
-        ]
+        records = ctx.seen.summaries()
+        known = [r for r in records if not r.rolled_back and r.tier != UNSUMMARISED]
+        above = absorbed_by(known)
         newest = [
             {
                 "id": record.id,
@@ -297,8 +295,7 @@ class TraceSummaries(Tool):
                 "made": record.created_at[:16],
                 "messages": len(record.source_ids),
                 **({"summaries": list(record.child_ids)} if record.child_ids else {}),
-                **({"part_of": record.absorbed_by} if record.absorbed_by else {}),
-                **({"in_prompt": True} if record.status == LIVE else {}),
+                **({"part_of": above[record.id]} if record.id in above else {"in_prompt": True}),
             }
             for record in known[::-1][:MOST_SUMMARIES]
         ]

@@ -16,12 +16,16 @@ from evennia_ai.language.words import storable
 class Parameter(ABC):
     """One argument of a tool."""
 
-    says: str  # what it is, for the model
+    says: str = ""  # what it is, for the model; empty where its name says it
     required: bool = True
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
         """Its JSON Schema."""
+
+    def described(self) -> dict[str, str]:
+        """What its schema says of it."""
+        return {"description": self.says} if self.says else {}
 
     @abstractmethod
     def value(self, raw: object) -> Any:
@@ -35,7 +39,7 @@ class Text(Parameter):
     limit: int = 4000
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "string", "description": self.says}
+        return {"type": "string", **self.described()}
 
     def value(self, raw: object) -> str:
         """The text, stripped."""
@@ -66,12 +70,8 @@ class Scale(Parameter):
     high: int = 10
 
     def schema(self) -> dict[str, Any]:
-        return {
-            "type": "integer",
-            "minimum": self.low,
-            "maximum": self.high,
-            "description": self.says,
-        }
+        bounds = {"minimum": self.low, "maximum": self.high}
+        return {"type": "integer", **bounds, **self.described()}
 
     def value(self, raw: object) -> int:
         """The number; texts that hold one are taken."""
@@ -87,7 +87,7 @@ class Numbers(Parameter):
     """Some whole numbers; a text that holds them is taken, too."""
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "array", "items": {"type": "integer"}, "description": self.says}
+        return {"type": "array", "items": {"type": "integer"}, **self.described()}
 
     def value(self, raw: object) -> tuple[int, ...]:
         """The numbers, whatever stands between them."""
@@ -121,7 +121,7 @@ def read_arguments(raw: object, parameters: Mapping[str, Parameter]) -> dict[str
     for key, parameter in parameters.items():
         if arguments.get(key) is None:
             if parameter.required:
-                raise ToolError(f"missing argument `{key}`: {parameter.says}")
+                raise ToolError(f"missing argument `{key}`: {parameter.says}".rstrip(": "))
             continue
         try:
             values[key] = parameter.value(arguments[key])

@@ -73,12 +73,12 @@ class TestApproval(AskedTest, CommandLineTest):
             return True
 
         self.sword.at_pre_give = at_pre_give
-        self.assertTold("ai/approve Aria = 1", "You give a sword to Char2.")
+        self.assertTold("ai/approve Aria = 1", "You give sword to Char2.")
         self.assertIs(self.sword.location, self.char2)
         [(audience, text)] = self.notices()
         self.assertEqual(audience, "public")
         self.assertIn("Staff approved your call give", text)
-        self.assertIn("You give a sword to Char2.", text)
+        self.assertIn("You give sword to Char2.", text)
         self.assertEqual(waiting, [()])
         self.assertTold("ai/approve Aria = 1", "No call 1 of Aria waits")
 

@@ -2,6 +2,7 @@
 
 from evennia import create_object
 from evennia.commands.cmdhandler import cmdhandler
+from evennia.contrib.game_systems.containers.containers import CmdContainerGet
 
 from evennia_ai.commands import AssistantCmdSet
 from evennia_ai.errors import RankError
@@ -13,6 +14,7 @@ from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry, waiting_calls
 from evennia_ai.turns.tools.waiting import YES_S
 from tests.command_line import CommandLineTest
+from tests.game.test_acting import commands
 from tests.turns.tools.case import OBJECT, AskedTest, RingBell, done, rank
 from tests.waiting import wait_for
 
@@ -159,12 +161,13 @@ class TestWorld(RankTest):
         """A thing that only staff may take, in the room and in a box."""
         chest = create_object(OBJECT, key="chest", location=self.room1)
         chest.locks.add("get:false();get_from:perm(Builder)")
+        self.aria.cmdset.add(commands(CmdContainerGet))
         for place, lock in ((self.room1, "get:perm(Builder)"), (chest, "get:all()")):
             with self.subTest(lock):
                 seal = create_object(OBJECT, key="seal", location=place, locks=lock)
                 self.ask(call("get", thing="seal"), asker=self.char1)
                 self.assertIs(seal.location, place)
-                self.assertTold("ai/yes", "You pick up a seal")
+                self.assertTold("ai/yes", "You get seal")
                 seal.delete()
 
     def test_a_thing_that_is_given_to_staff(self):
@@ -173,7 +176,7 @@ class TestWorld(RankTest):
         seal = create_object(OBJECT, key="seal", location=self.room1, locks="give:perm(Builder)")
         self.ask(call("get", thing="seal"), asker=self.char1)
         self.assertIs(seal.location, self.room1)
-        self.assertTold("ai/yes", "You pick up a seal")
+        self.assertTold("ai/yes", "You get seal")
 
     def test_nobody_unseen_is_named_by_id(self):
         """The id of somebody whom the asker does not see means nobody here."""

@@ -1,0 +1,37 @@
+"""The table of spend."""
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    """Makes it."""
+
+    initial = True
+
+    dependencies = ()
+
+    operations = [
+        migrations.CreateModel(
+            name="Spend",
+            fields=[
+                (
+                    "id",
+                    models.AutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("day", models.CharField(db_index=True, max_length=10)),
+                ("assistant", models.CharField(max_length=100)),
+                ("purpose", models.CharField(max_length=40)),
+                ("model", models.CharField(max_length=200)),
+                ("account", models.CharField(db_index=True, max_length=100)),
+                ("calls", models.BigIntegerField()),
+                ("prompt", models.BigIntegerField()),
+                ("reply", models.BigIntegerField()),
+                ("cached", models.BigIntegerField()),
+                ("own", models.BigIntegerField()),
+                ("cost", models.FloatField()),
+                ("unpriced", models.BigIntegerField()),
+            ],
+        ),
+    ]
