@@ -29,8 +29,10 @@ PURE = $(shell $(BIN)/python .ci/pure_modules.py)
 SPREAD := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder \
     $(if $(CI),--durations=30 --durations-min=1)
 BIN := $(VENV)/bin
-PIP_INSTALL = $(BIN)/python -m pip install -qq --disable-pip-version-check \
-    --constraint constraints.txt
+PIP = $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
+PIP_INSTALL = $(PIP) -qq
+# For `pipefail`.
+SHELL := bash
 STAMP := $(VENV)/.evennia-ai-installed
 export EVENNIA_AI_MAKE := 1
 export TEST_SHARE := $(SHARE)
@@ -51,9 +53,12 @@ $(STAMP): pyproject.toml constraints.txt
 	    echo "Creating $(VENV) with $$python"; \
 	    rm -rf "$(VENV)"; "$$python" -m venv "$(VENV)"; \
 	fi
-	@echo "Installing evennia-ai and its dependencies into $(VENV) (takes a few minutes)"
-	@$(PIP_INSTALL) --editable '.[test]'
+	@echo "Installing evennia-ai and some 130 packages it needs into $(VENV): 700 MB on disk, one to"
+	@echo "three minutes. The largest:"
+	@set -o pipefail; $(PIP) --editable '.[test]' | grep --line-buffered -oE \
+	    '(Downloading|Using cached) [^ ]+whl \([0-9.]+ MB\)|Installing collected packages'
 	@touch $(STAMP)
+	@du -sh $(VENV) | sed 's/\t.*/ are in $(VENV). To try it: make demo/'
 
 install-lint: $(STAMP)
 	@$(BIN)/ruff --version >/dev/null 2>&1 || \

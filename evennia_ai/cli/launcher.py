@@ -37,8 +37,15 @@ def main(*args: str) -> None:
     sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
 
 
-def doctor() -> int:
-    """Run all checks on the game of the loaded settings, print them; returns how many faults."""
+def doctor(*names: str) -> int:
+    """Run the checks on the game of the loaded settings, and print each finding as it is made.
+
+    `names` are the checks to run, all if there are none. Returns how many faults there are.
+    """
+    from django.conf import settings
+
+    if not names:
+        print(f"Checking {settings.GAME_DIR} (half a minute at most) ...", flush=True)
     import evennia
     from django.db import DatabaseError
 
@@ -48,14 +55,20 @@ def doctor() -> int:
     except DatabaseError as error:  # Evennia reads the database as it is loaded
         unread = error
     # Only now are the names that the package imports from `evennia` more than None.
-    from evennia_ai.staff.doctor import report, run_checks, unreadable
+    from evennia_ai.staff.doctor import CHECKS, Check, name_of, run_checks, unreadable, verdict
+
+    def show(finding: Check) -> None:
+        print(finding.line(), flush=True)
 
     if unread is not None:
-        print(report([replace(unreadable(unread), name="database")]), flush=True)
-        return 1
-    found = _run(lambda: run_checks(in_game=False))
-    print(report(found), flush=True)
-    return sum(check.ok is False for check in found)
+        findings = [replace(unreadable(unread), name="database")]
+        show(findings[0])
+    else:
+        which = [check for check in CHECKS if not names or name_of(check) in names]
+        findings = _run(lambda: run_checks(in_game=False, which=which, show=show))
+    if not names:
+        print(verdict(findings), flush=True)
+    return sum(finding.ok is False for finding in findings)
 
 
 def _run(work: Callable[[], Deferred[Any]]) -> Any:

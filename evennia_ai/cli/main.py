@@ -9,29 +9,50 @@ import argparse
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from evennia_ai import __version__
 from evennia_ai.cli import card
 from evennia_ai.cli.install import install, is_installed, uninstall
 from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, game_folder, is_game
-from evennia_ai.cli.run import ADMIN, PASSWORD_FILE, GameError, start_game, stop_game
+from evennia_ai.cli.run import (
+    ADMIN,
+    PASSWORD_FILE,
+    GameError,
+    in_make,
+    start_game,
+    stop_game,
+)
 from evennia_ai.errors import AssistantError, ConfigError
 from evennia_ai.llm_interaction.local_servers import KINDS, find_servers
 from evennia_ai.processes import is_running
-from evennia_ai.turns.spend_book import DEFAULT
 
-_CAP = (
-    f"Models that are billed get at most {DEFAULT['game']['tokens_day']:,} tokens a day. To change "
-    "that, set EVENNIA_AI_SPEND_CAPS in server/conf/settings.py."
-)
 # What the package leaves in the folder `server`.
 DATA = ("ai_memory", "ai_exports", "logs/ai.log*")
 _APPLY = {
     "install": "make the edits (backups are kept)",
     "uninstall": "export and delete all assistants, then make the edits",
+}
+_EXAMPLES = {
+    "new": (
+        "evennia-ai new mygame              make a game in ./mygame and start it",
+        "evennia-ai new mygame --model      show how to use a model of this machine, too",
+        "TELNET_PORT=4010 WEBSERVER_PORT=4011 WEBSOCKET_PORT=4012 evennia-ai new mygame",
+    ),
+    "start": ("evennia-ai start mygame", "evennia-ai start               in the game's folder"),
+    "stop": ("evennia-ai stop mygame", "evennia-ai stop                in the game's folder"),
+    "install": (
+        "evennia-ai install mygame          show the edits, change nothing",
+        "evennia-ai install mygame --apply  make them",
+    ),
+    "uninstall": (
+        "evennia-ai uninstall mygame        show what would be deleted and edited",
+        "evennia-ai uninstall mygame --apply",
+    ),
+    "doctor": ("evennia-ai doctor mygame", "evennia-ai doctor              in the game's folder"),
 }
 _UNWRITABLE = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
 
@@ -60,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"evennia-ai {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    new = commands.add_parser("new", help="make a game with an assistant in it, and start it")
+    new = _command(commands, "new", _new, "make a game with an assistant in it, and start it")
     new.add_argument("folder", help="the folder to make; its name is the game's")
     new.add_argument("--start", action="store_true", help="start it (the default)")
     new.add_argument("--no-start", action="store_true", help="only make the folder")
@@ -70,7 +91,6 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="look for model servers on this machine, and show the settings for their models",
     )
-    new.set_defaults(run=_new)
     card.add_parser(commands)
     for name, run, says in (
         ("start", _start_and_show, "start a game made by `new`"),
@@ -79,12 +99,24 @@ def _parser() -> argparse.ArgumentParser:
         ("uninstall", _uninstall, "take assistants out of a game: show or make the edits"),
         ("doctor", _doctor, "check a game and suggest remedies"),
     ):
-        command = commands.add_parser(name, help=says)
+        command = _command(commands, name, run, says)
         command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
-        command.set_defaults(run=run)
         if name in _APPLY:
             command.add_argument("--apply", action="store_true", help=_APPLY[name])
     return parser
+
+
+def _command(commands: Any, name: str, run: Callable[..., Any], says: str) -> Any:
+    """A subcommand whose help ends with examples."""
+    command = commands.add_parser(
+        name,
+        help=says,
+        description=f"{says[0].upper()}{says[1:]}.",
+        epilog="\n  ".join(["examples:", *_EXAMPLES[name]]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.set_defaults(run=run)
+    return command
 
 
 def _new(args: argparse.Namespace) -> None:
@@ -98,7 +130,6 @@ def _new(args: argparse.Namespace) -> None:
         print(f"Start it with: evennia-ai start {args.folder}")
     else:
         _start_and_show(args)
-    print(_CAP)
     if args.model:
         _show_local_servers(args.folder)
 
@@ -155,27 +186,34 @@ def _uninstall(args: argparse.Namespace) -> None:
 
 
 def _start_and_show(args: argparse.Namespace) -> None:
-    """Start a game, and print how to connect to it."""
+    """Start a game; print how to connect, what to try, which model speaks and its limits."""
     folder = game_folder(args.folder)
     connection = start_game(folder, say=lambda line: print(line, flush=True))
     ports = connection.ports
-    in_make = os.environ.get("EVENNIA_AI_MAKE")
-    stop = "make demo-stop" if in_make else f"evennia-ai stop {os.path.relpath(folder)}"
+    stop = "make demo-stop" if in_make() else f"evennia-ai stop {os.path.relpath(folder)}"
     password = connection.password or f"(unknown: {PASSWORD_FILE} is missing)"
     lines = [
         "",
         "The game is running." if connection.started else "The game was already running.",
         "",
-        f"  Telnet:      telnet localhost {ports.telnet}",
-        f"  Web client:  http://localhost:{ports.webserver}/webclient/",
-        f"  Account:     {ADMIN}",
-        f"  Password:    {password}",
+        f"  Telnet:         telnet localhost {ports.telnet}",
+        f"  Web client:     http://localhost:{ports.webserver}/webclient/",
+        f"  Staff's pages:  http://localhost:{ports.webserver}/ai/",
+        f"  Account:        {ADMIN}",
+        f"  Password:       {password}",
         f"  At the telnet prompt:  connect {ADMIN} {connection.password or '<password>'}",
         "",
-        "Aria stands in The Gilded Lantern: say hello to her.",
-        f"Stop it with `{stop}`; its logs are in {folder}/server/logs.",
+        "Aria stands in The Gilded Lantern. Three lines to try there:",
+        "",
+        "  say Aria, please remember that my boat is called Heron.",
+        "  say Aria, what is my boat called?",
+        "  help ai",
+        "",
+        "Asking the model for a word ...",
     ]
     print("\n".join(lines), flush=True)
+    run_in(folder, "doctor('model', 'spend')")
+    print(f"\nStop the game with `{stop}`; its logs are in {folder}/server/logs.", flush=True)
 
 
 if __name__ == "__main__":

@@ -62,6 +62,15 @@ def with_free_inner_ports(ports: GamePorts) -> GamePorts:
     return replace(ports, internal=internal, amp=_next_free(ports.amp, {*taken, internal}))
 
 
+def free_public_ports(lowest: int) -> GamePorts:
+    """Ports whose three public ones are free and in a row, as Evennia's, from `lowest` upwards."""
+    for telnet in range(lowest, HIGHEST - len(VARIABLES), 10):
+        ports = GamePorts(telnet, telnet + 1, telnet + 2)
+        if not busy(ports):
+            return ports
+    raise ConfigError("No free ports were found on this machine: stop some servers.")
+
+
 def busy(ports: GamePorts) -> dict[str, int]:
     """The public ports that are in use, by name."""
     return {name: port for name, port in ports.public().items() if not is_free(port)}

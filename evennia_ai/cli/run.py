@@ -19,6 +19,7 @@ from evennia_ai.cli.ports import (
     VARIABLES,
     GamePorts,
     busy,
+    free_public_ports,
     game_ports,
     is_free,
     record,
@@ -87,9 +88,9 @@ def start_game(
     tidy(folder)
     ports = _startable_ports(folder, environ)
     password, changed = admin_password(folder, environ)
-    say("Preparing the database ...")
+    say("Preparing the database (half a minute) ...")
     _prepare_database(folder, environ, password if changed else None)
-    say("Starting the game ...")
+    say("Starting the game (half a minute; the first time a minute) ...")
     (folder / READY_FILE).unlink(missing_ok=True)
     old_errors = _tracebacks(folder)
     output = _launch(folder, _with_admin(environ, password), ports)
@@ -114,6 +115,11 @@ def stop_game(game_dir: str | os.PathLike[str], environ: Mapping[str, str] = os.
     tidy(folder)
     (folder / READY_FILE).unlink(missing_ok=True)
     return ran
+
+
+def in_make() -> bool:
+    """Whether the Makefile runs this program: what to type next is one of its targets then."""
+    return "EVENNIA_AI_MAKE" in os.environ
 
 
 def stored_password(game_dir: str | os.PathLike[str]) -> str | None:
@@ -171,8 +177,13 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
     wait_for(lambda: not busy(ports), timeout_s=5.0)
     if taken := busy(ports):
         names = ", ".join(f"{port} ({VARIABLES[name]})" for name, port in taken.items())
-        hint = "stop it, or set the variable to a free port."
-        raise ConfigError(f"Something else listens on port {names}: {hint}")
+        public = free_public_ports(ports.telnet + 10).public()
+        values = " ".join(f"{VARIABLES[name]}={port}" for name, port in public.items())
+        start = "make demo" if in_make() else f"evennia-ai start {os.path.relpath(folder)}"
+        raise ConfigError(
+            f"Something else listens on port {names}. Stop it, or start the game on ports that are "
+            f"free:\n  {values} {start}"
+        )
     free = with_free_inner_ports(ports)
     if free != ports:
         record(folder, free)
@@ -251,6 +262,7 @@ def _run(
             ).returncode
         except subprocess.TimeoutExpired:
             code = 1
+            output.write(f"It took more than {timeout_s:.0f} s.\n".encode())
         output.seek(0)
         return code, output.read().decode("utf-8", "replace")[-4000:]
 

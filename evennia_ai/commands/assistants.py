@@ -17,7 +17,7 @@ from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.staff import doctor
 from evennia_ai.staff.export import export_and_delete
-from evennia_ai.staff.show import ago, as_records, escaped
+from evennia_ai.staff.show import ago, as_records
 from evennia_ai.staff.status import facts_or_trouble, overview
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
@@ -304,8 +304,9 @@ class CmdAI(AssistantCommand):
         self.tell(f"{name} is deleted. Its export is in {path}")
 
     def do_doctor(self) -> Steps[None]:
-        self.tell("Checking the installation. This takes a moment...")
-        self.page(escaped(doctor.report((yield doctor.run_checks(in_game=True)))))
+        self.tell("Checking the installation ...")
+        findings = yield doctor.run_checks(in_game=True, show=lambda found: self.tell(found.line()))
+        self.tell(doctor.verdict(findings))
 
     def do_follow(self) -> None:
         script = self.assistant()

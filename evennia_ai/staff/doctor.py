@@ -6,6 +6,7 @@ blocks the reactor. Its name in the report is the function's, without ``check_``
 """
 
 import json
+import os
 import re
 import shutil
 import time
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -33,7 +35,7 @@ from evennia_ai.history.pages import ASIDE
 from evennia_ai.llm_interaction.local_servers import LocalServer, find_servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
-from evennia_ai.processes import is_running
+from evennia_ai.processes import NAMES, is_running, pid_file, pids
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import game_usage, status_lines
 from evennia_ai.turns.tools.execution import waiting_calls
@@ -77,6 +79,35 @@ def check_settings(in_game: bool) -> Check:
     more = f" (and {len(problems) - 1} more: `evennia check`)" if len(problems) > 1 else ""
     found = _fault if worst.level >= ERROR else _remark
     return found(f"{worst.id}: {worst.msg}{more}", worst.hint or "")
+
+
+def check_game(in_game: bool) -> Check:
+    """The game's processes, and whether they run with the settings that hold now."""
+    processes, files = pids(settings.GAME_DIR), Path(settings.GAME_DIR, "server", "conf")
+    if not processes:
+        return _fine("it runs") if in_game else _remark("it does not run", "Type: evennia start")
+    if missing := [name for name in NAMES if name not in processes]:
+        remedy = "Type: evennia start. The end of `server/logs/server.log` may say why it stopped."
+        return _fault(f"its {missing[0].title()} does not run", remedy)
+    started = pid_file(settings.GAME_DIR, "server").stat().st_mtime
+    if changed := [path.name for path in files.glob("*.py") if path.stat().st_mtime > started]:
+        detail = f"{', '.join(changed)} changed since its Server started, which does not know that"
+        return _remark(detail, "Type: evennia reload")
+    if differ := _other_environment(processes["server"]):
+        detail = f"it was started with another {', '.join(differ)} than stands in this shell"
+        return _remark(detail, "To use this shell's, type: evennia stop, then evennia start")
+    return _fine("Portal and Server run, with the settings of now")
+
+
+def _other_environment(process: int) -> list[str]:
+    """The variables of the package that differ from those of a process; none if it hides them."""
+    try:
+        raw = Path(f"/proc/{process}/environ").read_text(errors="replace")
+    except OSError:
+        return []
+    theirs = dict(entry.partition("=")[::2] for entry in raw.split("\0"))
+    names = (f"{conf.PREFIX}{name}" for name in conf.SETTINGS)
+    return [name for name in names if os.environ.get(name, "") != theirs.get(name, "")]
 
 
 def check_wiring(in_game: bool) -> Check:
@@ -324,6 +355,8 @@ def check_model(in_game: bool) -> Any:
         return _remark(f"`{model}` was not asked: {error}", "Raise `EVENNIA_AI_SPEND_CAPS`.")
     except ModelError as error:  # it names the model
         remedy = _REMEDIES.get(error.kind, f"Check `{checks.MODEL}`.")
+        if error.kind == "auth":
+            remedy = _key_remedy(model)
         if error.kind in ("connection", "not_found"):
             remedy += yield _local_choices()
         return _fault(str(error), remedy)
@@ -341,6 +374,18 @@ def check_model(in_game: bool) -> Any:
     elif facts.speech:
         detail += f"; it speaks by {facts.speech}"
     return _fine(detail)
+
+
+def _key_remedy(model: str) -> str:
+    """Which key was refused, by the name of the place it comes from."""
+    ours, usual = checks.API_KEY, f"{model.partition('/')[0].upper()}_API_KEY"
+    if os.environ.get(ours):
+        return f"Correct `{ours}` in the environment, which overrides the settings."
+    if conf.setting("LLM_API_KEY"):
+        return f"Correct `{ours}` in the game's settings."
+    if os.environ.get(usual):
+        return f"The key comes from `{usual}` in the environment: correct it, or set `{ours}`."
+    return f"No key is set: set `{ours}`."
 
 
 @inlineCallbacks
@@ -373,7 +418,6 @@ _DAMAGED = (
 _SUITE = "evennia test --settings settings.py evennia_ai"
 _INSTALL = "Run `evennia-ai install`: it shows the lines to add."
 _REMEDIES = {
-    "auth": f"Set `{checks.API_KEY}` to a valid key.",
     "connection": f"Start the model's server, or correct `{checks.API_BASE}`.",
     "timeout": f"Check whether the server at `{checks.API_BASE}` is overloaded.",
     "not_found": f"Correct `{checks.MODEL}`: LiteLLM's name, as openai/gpt-4o.",
@@ -382,12 +426,20 @@ _REMEDIES = {
 
 
 @inlineCallbacks
-def run_checks(in_game: bool, which: Iterable[Callable[[bool], Any]] = CHECKS) -> Any:
-    """Run the checks in order; fires with a list of `Check`. One that raises is a fault."""
+def run_checks(
+    in_game: bool,
+    which: Iterable[Callable[[bool], Any]] = CHECKS,
+    show: Callable[[Check], object] = id,
+) -> Any:
+    """Run the checks in order; fires with a list of `Check`. One that raises is a fault.
+
+    `show` is called with each finding as soon as it is made.
+    """
     found = []
     for check in which:
         result = yield maybeDeferred(check, in_game).addErrback(_as_fault)
         found.append(replace(result, name=name_of(check)))
+        show(found[-1])
     return found
 
 
@@ -417,9 +469,8 @@ def _as_fault(failure: Failure) -> Check:
     return _fault(detail.split("\n")[0], "Install the package again, or report this.")
 
 
-def report(found: Iterable[Check]) -> str:
-    """The findings as text, a line each, and a last line that sums up."""
+def verdict(found: Iterable[Check]) -> str:
+    """The findings in one line."""
     found = list(found)
     bad = sum(check.ok is False for check in found)
-    verdict = f"{bad} of {len(found)} checks found a fault." if bad else "All is well."
-    return "\n".join([*(check.line() for check in found), verdict])
+    return f"{bad} of {len(found)} checks found a fault." if bad else "All is well."

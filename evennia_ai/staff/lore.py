@@ -81,6 +81,8 @@ def book_for(name: str, know: str = "") -> Book:
             raise Refusal(f"There are {BOOKS} books already.")
         return Book(name, know=know or EVERYBODY)
     if know and before.know != know:
+        if is_gone(before.know):
+            return replace(before, know=know)
         raise Refusal(
             f"There is a book {before.name} that is not this assistant's own: "
             f"import under another name (`= <name>`), or type ailore/delete {before.name}."
@@ -134,11 +136,19 @@ def take_book(
 def _is_barred(book: Book, fact: Fact, is_of_card: bool) -> bool:
     """Whether a fact of a book is off, or a lock keeps it from somebody.
 
-    To a card it is open what assistants know by cards of their own.
+    To a card it is open what assistants know by cards of their own. What only somebody or a place
+    knew that is gone is open to all imports.
     """
     is_own = is_of_card and not fact.know and know_text(book.know).lower() == book.name.lower()
-    is_known = is_own or (fact.know or book.know) == EVERYBODY
+    known_to = fact.know or book.know
+    is_known = is_own or known_to == EVERYBODY or is_gone(known_to)
     return not (fact.on and is_known) or bool(fact.tell or book.tell)
+
+
+def is_gone(know: str) -> bool:
+    """Whether only one assistant or place knew it, which is gone."""
+    kind, _, value = know.partition(":")
+    return kind in ("npc", "place") and bool(value) and find(value) is None
 
 
 def _plain(fact: Fact) -> str:

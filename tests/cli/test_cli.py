@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import os
+import re
 import shutil
 import socket
 import stat
@@ -18,7 +19,7 @@ import evennia
 from evennia_ai.cli import launcher
 from evennia_ai.cli import main as cli
 from evennia_ai.cli.new import create_game
-from evennia_ai.cli.ports import GamePorts, busy, game_ports, with_free_inner_ports
+from evennia_ai.cli.ports import VARIABLES, GamePorts, busy, game_ports, with_free_inner_ports
 from evennia_ai.cli.run import (
     PASSWORD_FILE,
     PASSWORD_VARIABLE,
@@ -127,6 +128,18 @@ class TestNew(InFolder):
 
 
 class TestOtherCommands(InFolder):
+    def test_each_command_explains_itself_with_examples(self):
+        """`--help` of each one ends with commands that its parser takes."""
+        for name in ("new", "start", "stop", "install", "uninstall", "doctor", "card"):
+            with self.subTest(name):
+                code, shown, _ = run(name, "--help")
+                self.assertEqual(code, 0)
+                rows = shown.partition("examples:\n")[2].splitlines()
+                commands = [re.split(" {2,}", row[row.index("evennia-ai") :])[0] for row in rows]
+                self.assertGreater(len(commands), 1)
+                for command in commands:
+                    cli._parser().parse_args(command.split()[1:])
+
     def test_a_folder_without_a_game_is_refused_by_all(self):
         """Start, stop, install and doctor say that it is no game; an unknown word is refused."""
         self.assertEqual(run("dance")[0], 2)
@@ -162,7 +175,7 @@ class TestOtherCommands(InFolder):
         self.assertEqual(list((game / "server").glob("*.pid")), [])
 
     def test_starting_on_a_taken_port_names_it(self):
-        """The message holds the port and the variable that moves it."""
+        """The message names the port and its variable, and ends with a command on free ones."""
         game = create_game(self.base / "tavern")
         with socket.socket() as other:
             other.bind(("127.0.0.1", 0))
@@ -171,8 +184,13 @@ class TestOtherCommands(InFolder):
             environ = {**os.environ, "TELNET_PORT": str(port)}
             clock = Mock(monotonic=itertools.count().__next__)  # it waits for what may end soon
             refused = self.assertRaisesRegex(ConfigError, rf"{port}.*TELNET_PORT")
-            with patch("evennia_ai.processes.time", clock), refused:
+            with patch("evennia_ai.processes.time", clock), refused as raised:
                 start_game(game, environ, lambda line: None)
+        line = str(raised.exception).splitlines()[1].split()
+        self.assertEqual(line[3:5], ["evennia-ai", "start"])
+        proposed = {word.partition("=")[0]: int(word.partition("=")[2]) for word in line[:3]}
+        self.assertEqual(tuple(proposed), tuple(VARIABLES.values()))
+        self.assertEqual(busy(GamePorts(*proposed.values())), {})
 
 
 class TestGamePorts(InFolder):

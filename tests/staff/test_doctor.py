@@ -1,24 +1,28 @@
 """The doctor: each check on a healthy and on a broken installation."""
 
+import os
+import subprocess
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 from django.db import DatabaseError, OperationalError, connection
 from django.test import TestCase, override_settings
 from evennia.scripts.models import ScriptDB
 from evennia.server.models import ServerConfig
 from evennia.utils.create import create_script
-from twisted.internet.defer import fail, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ModelError
+from evennia_ai.processes import is_alive, pid_file
 from evennia_ai.staff import doctor
-from evennia_ai.staff.doctor import Check, report, run_checks
+from evennia_ai.staff.doctor import Check, run_checks, verdict
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.tools import Tool
 from tests.local_servers import LM_STUDIO, OLLAMA, hang, serving
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 BROKEN_TOOLS = (
     *(f"{__name__}.{name}" for name in ("Nothing", "Report", "Unfinished", "Shapeless")),
@@ -191,6 +195,51 @@ class TestChecks(DoctorCase):
             remedies.add(found.remedy)
         self.assertEqual(len(remedies), 4)
 
+    def test_a_refused_key_is_named_by_its_place(self):
+        """Which variable or setting holds it is said, and the key itself never."""
+        services.use(model=Down(default=ModelError("no", kind="auth")))
+        ours, usual = "EVENNIA_AI_LLM_API_KEY", "OPENAI_API_KEY"
+        for environ, setting, words in (
+            ({ours: "hidden1"}, "hidden2", f"`{ours}` in the environment"),
+            ({usual: "hidden1"}, "hidden2", f"`{ours}` in the game's settings"),
+            ({usual: "hidden1"}, None, f"comes from `{usual}` in the environment"),
+            ({}, None, f"No key is set: set `{ours}`"),
+        ):
+            with self.subTest(words), patch.dict(os.environ, environ):
+                options = {"LLM_MODEL": "openai/x", "LLM_API_KEY": setting}
+                found = self.outcome(doctor.check_model, **options)
+                self.assert_bad(found, words)
+                self.assertNotIn("hidden", found.line())
+
+    def test_the_game_itself(self):
+        """What does not run is said, and what changed since it started."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.enterContext(override_settings(GAME_DIR=str(folder)))
+        (folder / "server" / "conf").mkdir(parents=True)
+        conf_file = folder / "server" / "conf" / "secret_settings.py"
+        conf_file.touch()
+        os.utime(conf_file, (0, 0))
+        self.assertIn("evennia start", self.outcome(doctor.check_game, in_game=False).remedy)
+        process = self.enterContext(
+            subprocess.Popen(["twistd", "60"], executable="/bin/sleep", env={})
+        )
+        self.addCleanup(process.kill)
+        pump_until(lambda: is_alive(process.pid, "twistd"))
+        pid_file(folder, "portal").write_text(str(process.pid))
+        self.assert_bad(self.outcome(doctor.check_game, in_game=False), "Server does not run")
+        pid_file(folder, "server").write_text(str(process.pid))
+        self.assertIs(self.outcome(doctor.check_game, in_game=False).ok, True)
+        if Path("/proc/self/environ").exists():
+            with patch.dict(os.environ, EVENNIA_AI_LLM_MODEL="openai/x"):
+                found = self.outcome(doctor.check_game, in_game=False)
+            self.assertIsNone(found.ok)
+            self.assertIn("another EVENNIA_AI_LLM_MODEL", found.detail)
+        os.utime(conf_file)
+        os.utime(pid_file(folder, "server"), (1, 1))
+        found = self.outcome(doctor.check_game, in_game=False)
+        self.assertIsNone(found.ok)
+        self.assertIn("secret_settings.py changed", found.detail)
+
     def test_a_model(self):
         """Its name stands there once; that it is offered no tools is said."""
         self.assertIsNone(self.outcome(doctor.check_model).ok)  # the offline model, with a note
@@ -260,9 +309,23 @@ class TestRunChecks(DoctorCase):
         self.assertIn("no such disk", found[0].detail)
         self.assertNotIn("sk-hidden", found[0].detail)
 
-    def test_every_check_is_one_line_and_the_last_sums_up(self):
+    def test_each_finding_is_shown_as_it_is_made(self):
+        """The first is shown while the second check still works."""
+        shown, waiting = [], Deferred()
+
+        def check_slow(in_game):
+            return waiting
+
+        done = run_checks(True, [doctor.check_settings, check_slow], shown.append)
+        self.assertEqual([found.name for found in shown], ["settings"])
+        waiting.callback(Check(True, "done"))
+        self.assertEqual(wait_for(done), shown)
+        self.assertEqual(shown[1].name, "slow")
+
+    def test_every_finding_is_one_line_and_the_last_sums_up(self):
         """Line breaks in a detail do not break the list."""
-        text = report([Check(True, "x\ny", name="a"), Check(False, "z", "Do it.", "b")])
-        self.assertEqual(len(text.splitlines()), 3)
-        self.assertIn("BAD  b: z -> Do it.", text)
-        self.assertIn("1 of 2", text)
+        findings = [Check(True, "x\ny", name="a"), Check(False, "z", "Do it.", "b")]
+        self.assertEqual(findings[0].line(), "ok   a: x y")
+        self.assertEqual(findings[1].line(), "BAD  b: z -> Do it.")
+        self.assertIn("1 of 2", verdict(findings))
+        self.assertEqual(verdict(findings[:1]), "All is well.")
