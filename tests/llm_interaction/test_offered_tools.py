@@ -206,6 +206,18 @@ class TestOfferedTools(unittest.TestCase):
                 self.assertEqual(TOOL_RULES in asked.messages[0]["content"], calls_tools)
                 self.assertEqual(asked.extra, {"temperature": TEMPERATURE})
 
+    def test_importance_is_for_extractions(self):
+        """Talk does not ask how important a note is; an extraction does, and for the lines."""
+        registry = self.aria(True, []).tools
+        talk = registry.tools["add_journal_entry"].schema()["function"]["parameters"]["properties"]
+        self.assertEqual({*talk}, {"content"})
+        (entry,) = (
+            each["function"]["parameters"]["properties"]
+            for each in registry.note_schemas()
+            if each["function"]["name"] == "add_journal_entry"
+        )
+        self.assertEqual({*entry}, {"content", "importance", "lines"})
+
     def test_options_win(self):
         """What the owner sets is sent as it is set."""
         extra = {"repeat_penalty": 1.3, "temperature": 0.9}

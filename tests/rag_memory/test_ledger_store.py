@@ -97,9 +97,9 @@ class TestProposals(AssistantTest):
 
     def test_not_asked_for(self):
         """What is not in the words of the one who asks waits."""
-        entry = self.propose("Aria, I like jazz", "Char hates rain", type="preference")
+        entry = self.propose("Aria, I like jazz", "Char hates rain")
         self.assertEqual((entry.state, entry.by.key), ("proposed", "Aria"))
-        self.assertEqual(entry.kind, "preference")
+        self.assertEqual(entry.kind, "fact")
 
     def test_what_was_not_said_waits(self):
         """A note in other words than the asker's is the assistant's, and waits."""

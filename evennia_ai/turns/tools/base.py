@@ -229,7 +229,8 @@ class Tool(ABC):
     def schema(self, more: Mapping[str, Parameter] = MappingProxyType({})) -> dict[str, Any]:
         """The tool in the form of the chat API's `tools`; its text is the class's first line.
 
-        `more` are parameters besides its own.
+        `more` are parameters besides its own, of an extraction.
         """
         says = (self.__doc__ or self.name).strip().split("\n", 1)[0]
-        return function_schema(self.name, says, {**self.parameters, **more})
+        own = {key: each for key, each in self.parameters.items() if each.in_talk or more}
+        return function_schema(self.name, says, {**own, **more})

@@ -11,13 +11,13 @@ _ME = ("", "me")
 
 
 class TellLater(Tool):
-    """Take a message or a reminder; code delivers it."""
+    """Take a message, in the words said, or a reminder."""
 
     name = "tell_later"
     parameters = {
-        "text": Text("The words, as said.", limit=TEXT_CHARS),
+        "text": Text(limit=TEXT_CHARS),
         "to": Text(required=False, limit=120),
-        "when": Text("in 2h, 21:00, tomorrow 9:00; else when they come.", False, 60),
+        "when": Text("in 2h, tomorrow 9:00; else when they come.", required=False, limit=60),
     }
     lock = "tool:perm(Player)"
     serves = "asked"

@@ -72,7 +72,7 @@ class Whisper(Tool):
 
 
 class Look(Tool):
-    """Look at a thing or person here or, without a target, at the room."""
+    """Look at a thing or person here, or at the room."""
 
     name = "look"
     parameters = {"target": Text(required=False, limit=120)}
@@ -104,7 +104,7 @@ class Move(_Act):
 
 
 class Get(_Act):
-    """Pick up something in this room."""
+    """Pick up something here."""
 
     name = "get"
     parameters = {"thing": Name(place="lying")}
@@ -122,7 +122,7 @@ class Drop(_Act):
 
 
 class Give(_Act):
-    """Give somebody here a thing that you carry or that is in this room."""
+    """Give somebody a thing that you carry or that lies here."""
 
     name = "give"
     parameters = {"thing": Name(place="lying or carried"), "to": Name(place="people")}

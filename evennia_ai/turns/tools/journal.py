@@ -10,7 +10,6 @@ from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, score_importance
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
-    FACT,
     PROPOSED,
     TEXT_CHARS,
     Note,
@@ -28,12 +27,12 @@ _HISTORY_SEEN = 200
 
 
 class AddJournalEntry(Tool):
-    """Write one fact worth keeping into the journal, with the names in it."""
+    """Write one fact worth keeping, with its names, into the journal."""
 
     name = "add_journal_entry"
     parameters = {
         "content": Text(),
-        "importance": Scale(required=False),
+        "importance": Scale(required=False, in_talk=False),
     }
     lock = "tool:perm(Player)"
     concludes = tells_nothing_new = extracts = True
@@ -116,15 +115,12 @@ class ProposeLedgerEntry(Tool):
     """Propose a sentence to be always before you."""
 
     name = "propose_ledger_entry"
-    parameters = {
-        "text": Text(limit=TEXT_CHARS),
-        "type": Text("preference, task, rule or fact.", required=False, limit=20),
-    }
+    parameters = {"text": Text(limit=TEXT_CHARS)}
     lock = "tool:perm(Player)"
     serves = "asked"
     concludes = tells_nothing_new = True
 
-    def run(self, ctx: ToolContext, text: str, **fields: Any) -> str:
+    def run(self, ctx: ToolContext, text: str) -> str:
         """Approved at once as a private note of the asker, if these words are their own.
 
         Any other note is the assistant's, for those who hear the turn, and waits for staff.
@@ -137,7 +133,6 @@ class ProposeLedgerEntry(Tool):
             text,
             own or Speaker(ctx.character.key, ctx.character.stable_id),
             state=APPROVED if own else PROPOSED,
-            kind=fields.get("type") or FACT,
             source=ctx.source_message_ids[-1] if ctx.source_message_ids else "assistant",
             about=[asker] if own else named,
             audience=private([asker]) if own else ctx.audience,

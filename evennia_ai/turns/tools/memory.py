@@ -37,7 +37,7 @@ MOST_CONTRIBUTORS, MOST_SUMMARIES = 8, 8
 
 
 class SearchMemory(Tool):
-    """Search all that was said, your journal and your dreams."""
+    """Search earlier talk, your journal and dreams."""
 
     name = "search_memory"
     recalls = tells_nothing_new = True

@@ -18,6 +18,7 @@ class Parameter(ABC):
 
     says: str = ""  # what it is, for the model; empty where its name says it
     required: bool = True
+    in_talk: bool = True  # whether prompts of talk name it; those of an extraction always do
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
