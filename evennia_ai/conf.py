@@ -1,30 +1,30 @@
 """The game's settings for this package, read on use, never at import."""
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from django.conf import settings
+from pydantic import AfterValidator, Field
 
 from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import (
-    FLAG,
-    JSON,
-    KEY,
-    LINE,
-    MODELS,
-    NAMES,
-    PATH,
-    URL,
-    Allowed,
-    Kind,
-    checked,
-    parsed,
-    table,
+    OR_EMPTY,
+    Dotted,
+    Json,
+    Line,
+    Models,
+    Names,
+    Paths,
+    Prose,
+    Url,
+    Values,
+    refusal,
+    says,
 )
 from evennia_ai.language.tables import line_in
 from evennia_ai.llm_interaction import own_machine
@@ -36,139 +36,150 @@ from evennia_ai.turns.spend_book import CLOSED, read_limits
 PREFIX = "EVENNIA_AI_"
 
 
-def _refused_parts(config: Mapping[str, Any], allowed: Allowed) -> str:
-    parts = ("vector_store", "embedder", "llm")
-    wrong = [part for part in parts if not isinstance(config.get(part, {}), Mapping)]
-    return f'`{wrong[0]}` must be a dict: {{"provider": "...", "config": {{...}}}}' if wrong else ""
+def _caps(caps: Any) -> Any:
+    if wrong := read_limits(caps)[1]:
+        raise refusal("; ".join(wrong))
+    return caps
 
 
-_ANY = Kind("anything", lambda value: value)
-_CAPS = Kind(
-    "a dict of limits (docs/spend.md)",
-    _ANY.check,
-    refused=lambda caps, allowed: "; ".join(read_limits(caps)[1]),
-)
-_GROUPS = table(table(_ANY), name="typeclass, tag or prototype")
-_MEM0 = table(JSON, name="part", refused=_refused_parts)
-_PATHS = Kind("a list of dotted paths", lambda value: tuple(map(PATH.check, NAMES.check(value))))
-_FOLDER = Kind("a path", lambda value: os.fspath(value))
+def _parts(config: dict[str, Any]) -> dict[str, Any]:
+    for part in ("vector_store", "embedder", "llm"):
+        if not isinstance(config.get(part, {}), Mapping):
+            raise refusal(f'`{part}` must be a dict: {{"provider": "...", "config": {{...}}}}')
+    return config
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A setting of the game."""
+def _setting(
+    help: str,
+    unset: str = "none",
+    value: Any = None,
+    *,
+    closed: Any = None,
+    is_secret: bool = False,
+    is_module: bool = False,
+) -> Any:
+    """The field of a setting; `help` is Markdown for the documentation.
 
-    kind: Kind  # what values it takes
-    help: str  # what it does
-    default: str = "none"  # what holds without it, in words
-    value: Any = None  # that, as a value, where it is not decided elsewhere
-    is_secret: bool = False  # whether no message may show it
-    # What stands in for a value that cannot be used, where the default allowed too much.
-    closed: Any = None
-    is_module: bool = False  # whether its dotted paths must lead to modules
+    Args:
+        help: What it does.
+        unset: What holds without it, in words.
+        value: That, as a value, where it is not decided elsewhere.
+        closed: What stands in for a value that cannot be used, where the default allows too much.
+        is_secret: Whether no message may show it.
+        is_module: Whether its dotted paths must lead to modules.
+    """
+    facts = {"unset": unset, "closed": closed, "is_secret": is_secret, "is_module": is_module}
+    return Field(value, description=help, json_schema_extra=facts)
 
 
-# By their names without ``EVENNIA_AI_``; help is Markdown for the documentation.
-SETTINGS: dict[str, Setting] = {
-    "LLM_MODEL": Setting(
-        LINE,
+_Anything = Annotated[Any, says("anything")]
+_Caps = Annotated[Any, AfterValidator(_caps), says("a dict of limits (docs/spend.md)")]
+
+
+class Settings(Values):
+    """The settings, by their names without ``EVENNIA_AI_``."""
+
+    prefix: ClassVar[str] = PREFIX
+
+    LLM_MODEL: Line | None = _setting(
         "LiteLLM's name of the model, such as `openai/gpt-4o` or `ollama_chat/llama3.1`; see "
         "[Models](providers.md).",
         "the offline model",
-    ),
-    "LLM_API_BASE": Setting(
-        URL, "Address of the model's server.", "the provider's default", is_secret=True
-    ),
-    "LLM_API_KEY": Setting(
-        KEY, "API key; keep it out of `settings.py`. Local servers need none.", is_secret=True
-    ),
-    "MODELS": Setting(
-        MODELS,
+    )
+    LLM_API_BASE: Url | None = _setting(
+        "Address of the model's server.", "the provider's default", is_secret=True
+    )
+    LLM_API_KEY: Prose | None = _setting(
+        "API key; keep it out of `settings.py`. Local servers need none.", is_secret=True
+    )
+    MODELS: Models | None = _setting(
         "Models that assistants' [options](config.md) may name besides the model above; `*` stands "
         'for anything, as in `"openai/*"`.',
         "the offline model",
-    ),
-    "OPTIONS": Setting(
-        _GROUPS,
+    )
+    OPTIONS: Annotated[
+        dict[
+            Annotated[Line, says("typeclass, tag or prototype")],
+            Annotated[dict[Line, _Anything], OR_EMPTY],
+        ],
+        OR_EMPTY,
+    ] = _setting(
         "[Options](config.md) of groups of assistants: a dict of typeclass, tag or prototype to "
         "options. Later ones win, and an assistant's own value wins over all.",
         value={},
-    ),
-    "SPEND_CAPS": Setting(
-        _CAPS,
+    )
+    SPEND_CAPS: _Caps = _setting(
         "Most that model calls may use: in the game, for an account, in a call, and calls of one "
         "player in a minute; see [Spend](spend.md). While it cannot be used, no call that costs "
         "anything is made.",
         "2,000,000 tokens a day for the game, which models on its own machine do not count "
         "towards, and 20 calls a minute for a player",
         closed=CLOSED,
-    ),
-    "TOOLS": Setting(
-        _PATHS, "Dotted paths of additional [tools](developing.md).", value=(), is_module=True
-    ),
-    "MEMORY_BACKEND": Setting(
-        PATH, "Dotted path of the [memory back end](developing.md).", "Mem0", is_module=True
-    ),
-    "MEM0_CONFIG": Setting(
-        _MEM0,
+    )
+    TOOLS: Paths = _setting(
+        "Dotted paths of additional [tools](developing.md).", value=(), is_module=True
+    )
+    MEMORY_BACKEND: Dotted | None = _setting(
+        "Dotted path of the [memory back end](developing.md).", "Mem0", is_module=True
+    )
+    MEM0_CONFIG: Annotated[
+        dict[Annotated[Line, says("part")], Json], AfterValidator(_parts), OR_EMPTY
+    ] = _setting(
         "Mem0's configuration, with a `vector_store` or `embedder` in place of the embedded ones. "
         'With `"infer": True`, the assistant\'s model writes the facts of each journal entry while '
         "it sleeps, in the entry's language: one short call an entry, which counts as spend. Else "
         "each entry becomes one memory, as it is.",
         "the embedded store",
         value={},
-    ),
-    "DATA_DIR": Setting(
-        _FOLDER, "Folder of the memory store and the recall index.", "`server/ai_memory`"
-    ),
-    "MODERATE": Setting(
-        PATH,
+    )
+    DATA_DIR: Annotated[Path | None, says("a path")] = _setting(
+        "Folder of the memory store and the recall index.", "`server/ai_memory`"
+    )
+    MODERATE: Dotted | None = _setting(
         "Dotted path of a function that decides [what is heard and said](moderation.md).",
         closed="(a setting that is no dotted path)",
         is_module=True,
-    ),
-    "CHANNELS": Setting(
-        NAMES, "Names of the game's channels that assistants [listen to](games.md).", value=()
-    ),
-    "PUBLIC_COMMANDS": Setting(
-        NAMES,
+    )
+    CHANNELS: Names = _setting(
+        "Names of the game's channels that assistants [listen to](games.md).", value=()
+    )
+    PUBLIC_COMMANDS: Names = _setting(
         "Names of the game's commands that speak aloud by sending to each listener: "
         "what they send is [public](games.md).",
         value=(),
-    ),
-    "OOC_COMMANDS": Setting(
-        NAMES,
+    )
+    OOC_COMMANDS: Names = _setting(
         "Names of the game's commands by which players speak out of character in a room: "
         "assistants [do not hear](games.md) what they send.",
         '`["ooc"]`',
         value=("ooc",),
-    ),
-    "SPEAK_BY": Setting(
-        table(KEY, "say", "pose"),
+    )
+    SPEAK_BY: Annotated[dict[Literal["say", "pose"], Line], OR_EMPTY] = _setting(
         "The game's commands by which assistants speak, as "
         '`{"say": "say", "pose": "emote"}`; see [Any game](games.md).',
         "Evennia's hooks",
         value={},
-    ),
-    "ACT_BY": Setting(
-        table(LINE, "get", "get_from", "drop", "give"),
+    )
+    ACT_BY: Annotated[dict[Literal["get", "get_from", "drop", "give"], Line], OR_EMPTY] = _setting(
         "What assistants type to carry things, where players of the game type something else, as "
         '`{"give": "give {thing} {person}"}`; see [Any game](games.md#speaking-and-acting).',
         "`get {thing}`, `get {thing} from {box}`, `drop {thing}`, `give {thing} to {person}`",
         value={},
-    ),
-    "LISTENING_NOTICE": Setting(
-        FLAG,
+    )
+    LISTENING_NOTICE: bool = _setting(
         "Whether players are told at login that [assistants listen](privacy.md).",
         "`True`",
         value=True,
-    ),
-    "METRICS_TOKEN": Setting(
-        LINE,
+    )
+    METRICS_TOKEN: Line | None = _setting(
         "Token for [Prometheus](pages.md#for-machines) at `/ai/metrics`; without one it is off.",
         is_secret=True,
-    ),
-}
+    )
+
+
+def about_setting(name: str) -> Any:
+    """What `_setting` says of a setting."""
+    return Settings.model_fields[name].json_schema_extra
 
 
 def raw_setting(name: str) -> Any:
@@ -185,17 +196,17 @@ def checked_setting(name: str) -> Any:
 
     A text of the environment is read as a list, dict or truth value where the setting is one.
     """
-    value, kind, label = raw_setting(name), SETTINGS[name].kind, PREFIX + name
+    value = raw_setting(name)
     if value is None:
         return None
     if os.environ.get(PREFIX + name):
         return _of_environment(name, value)
-    return checked(label, kind, value)
+    return Settings.checked(name, value)
 
 
-@lru_cache(maxsize=len(SETTINGS))  # each tick reads several
+@lru_cache(maxsize=100)  # each tick reads several
 def _of_environment(name: str, text: str) -> Any:
-    return parsed(PREFIX + name, SETTINGS[name].kind, text)
+    return Settings.parsed(name, text)
 
 
 def setting(name: str, default: object = None) -> Any:
@@ -203,17 +214,17 @@ def setting(name: str, default: object = None) -> Any:
 
     Where that would allow too much, its `closed` stands in for it. The checks say what is wrong.
     """
-    about = SETTINGS.get(name)
-    if about is None:  # a memory back end of the game's own may have others
+    field = Settings.model_fields.get(name)
+    if field is None:  # a memory back end of the game's own may have others
         value = raw_setting(name)
         return default if value is None else value
     try:
         value = checked_setting(name)
     except ConfigError:
-        value = about.closed
+        value = about_setting(name)["closed"]
     if value is not None:
         return value
-    return about.value if default is None else default
+    return field.default if default is None else default
 
 
 def model_name() -> str:
@@ -282,7 +293,8 @@ def mind_settings() -> MindSettings:
     values = {}
     for name in sorted(names):
         with suppress(ValueError, TypeError, RecursionError):  # what is no plain value
-            if (value := JSON.check(setting(name))) is not None:
+            value = json.loads(json.dumps(setting(name), allow_nan=False))
+            if value is not None:
                 values[name] = value
     return MindSettings(str(data_dir()), model_name(), values)
 

@@ -1,16 +1,30 @@
-"""Kinds of values that people set: what each takes, how it is checked, read and shown.
+"""Kinds of values that people set: pydantic types, what they take in words, and how they are typed.
 
-An assistant's options (`turns/options.py`) and a game's settings (`conf.py`) are tables of them.
+An assistant's options (`turns/options.py`) and a game's settings (`conf.py`) are models of them.
 """
 
 import ast
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from functools import partial
-from typing import Any
+from functools import cache
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
 
 from evennia_ai.errors import ConfigError
 
@@ -31,13 +45,6 @@ SAMPLING = (
     "seed",
 )
 _LOCK = r"(?:(?:not|NOT)\s+)?\w+\([^():;]*\)"
-_LOCKS = re.compile(rf"{_LOCK}(?:\s+(?:and|or|AND|OR)\s+{_LOCK})*")
-_HOURS = re.compile(r"^(?:(game|real)\s+)?(\d{1,2}):(\d{2})\s*-\s*(\d{1,2}):(\d{2})$")
-_TEXTS = re.compile(r"help:[^:,]{1,60}|rooms:[1-3]")
-_URL = re.compile(r"https?://[^\s/]+(/\S*)?")
-_DOTTED = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
-_FLAGS = {"true": True, "on": True, "yes": True, "1": True}
-_FLAGS |= {"false": False, "off": False, "no": False, "0": False}
 
 
 @dataclass(frozen=True)
@@ -47,55 +54,94 @@ class Allowed:
     models: Collection[str] | None = None  # the models that may be used; stars stand for anything
     tools: Collection[str] | None = None  # the names of all tools
     lock_functions: Collection[str] | None = None  # the names of all lock functions
-    # The fields of a request to a model that `llm_extra` may set, to numbers.
-    fields: Collection[str] | None = None
+    fields: bool = False  # whether `llm_extra` may set only `SAMPLING`, to numbers
 
 
-Check = Callable[[Any], Any]
-Refusal = Callable[[Any, Allowed], str]
+ANYTHING = Allowed()
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What values an option or a setting takes."""
+    """What values a field of a model takes, for help, forms and error messages."""
 
-    says: str  # the values in plain words, for help and error messages
-    # Returns a value in its stored form; `ValueError` or the like for one that is none.
-    check: Check
-    unit: str = ""  # of numbers, for help
+    says: str  # the values in plain words
     # Of a form: ``text``, ``long``, ``list``, ``number``, ``choice`` or ``switch``.
     field: str = "text"
     words: tuple[str, ...] = ()  # the values of a choice, as typed
     keys: tuple[str, ...] = ()  # of a dict: the names it may have; empty if any
     of: "Kind | None" = None  # of a dict: what its values are
-    # Why a game does not allow a value that is one; empty if it does.
-    refused: Refusal = lambda value, allowed: ""
 
 
-def checked(name: str, kind: Kind, value: object, allowed: Allowed = Allowed()) -> Any:  # noqa: B008 - frozen
-    """A value in its stored form; `ConfigError` if `name` does not take it."""
-    try:
-        stored = kind.check(value)
-    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
-        raise ConfigError(f"`{name}` takes {kind.says}, not {shown_raw(value)}.") from error
-    if why := kind.refused(stored, allowed):
-        raise ConfigError(f"`{name}`: {why}.")
-    return stored
+def kind_of(schema: Mapping[str, Any]) -> Kind:
+    """The kind of a field, from its JSON Schema."""
+    match schema:
+        case {"says": says, "field": field}:
+            return Kind(says, field)
+        case {"anyOf": [of, _]}:  # the other is None
+            kind = kind_of(of)
+            words = ("None", *kind.words) if kind.words else ()
+            return replace(kind, says=f"{kind.says}, or None", words=words)
+        case {"enum": words}:
+            return Kind("one of " + ", ".join(words), "choice", tuple(words))
+        case {"minimum": low, "maximum": high, "type": type}:
+            whole = "whole " if type == "integer" else ""
+            return Kind(f"a {whole}number from {low:,} to {high:,}", "number")
+        case {"maxLength": most}:
+            field = "long" if most > LINE_CHARS else "text"
+            return Kind(f"text of at most {most:,} characters", field)
+        case {"additionalProperties": of, "propertyNames": names}:
+            kind, keys = kind_of(of), tuple(names.get("enum", ()))
+            called = ", ".join(keys) or names.get("says", "name")
+            field = "text" if keys else "long"
+            return Kind(f"a dict of {called} to {kind.says}", field, keys=keys, of=kind)
+    return Kind("True or False", "switch", ("True", "False"))
 
 
-def parsed(name: str, kind: Kind, text: str, allowed: Allowed = Allowed()) -> Any:  # noqa: B008 - frozen
-    """As `checked`, of what somebody typed: a literal of Python or JSON, or the text itself.
+class Values(BaseModel):
+    """A model whose fields people set one by one."""
 
-    A list, dict or tuple is never read as text; in quotes it is.
-    """
-    text = text.strip()
-    value = literal(text)
-    try:
-        return checked(name, kind, value, allowed)
-    except ConfigError:
-        if isinstance(value, Collection):
-            raise
-    return checked(name, kind, text, allowed)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+    prefix: ClassVar[str] = ""  # what messages write before the name of a field
+
+    @classmethod
+    @cache
+    def kinds(cls) -> dict[str, Kind]:
+        """The kinds of its fields, by name."""
+        schemas = cls.model_json_schema()["properties"]
+        return {name: kind_of(schema) for name, schema in schemas.items()}
+
+    @classmethod
+    def checked(cls, name: str, value: object, allowed: Allowed = ANYTHING, key: str = "") -> Any:
+        """A field's value in its stored form, or that of one name of a dict.
+
+        Raises `ConfigError` if the field does not take it.
+        """
+        label, given, kind = cls.prefix + name, value, cls.kinds()[name]
+        if key:
+            label, given, kind = f"{label}.{key}", {key: value}, kind.of or kind
+        try:
+            stored = getattr(cls.model_validate({name: given}, context=allowed), name)
+        except ValidationError as error:
+            for each in error.errors():
+                if each["type"] == _REFUSED:
+                    raise ConfigError(f"`{label}`: {each['msg']}.") from error
+            raise ConfigError(f"`{label}` takes {kind.says}, not {shown_raw(value)}.") from error
+        return next(iter(stored.values())) if key else stored
+
+    @classmethod
+    def parsed(cls, name: str, text: str, allowed: Allowed = ANYTHING, key: str = "") -> Any:
+        """As `checked`, of what somebody typed: a literal of Python or JSON, or the text itself.
+
+        A list, dict or tuple is never read as text; in quotes it is.
+        """
+        text = text.strip()
+        value = literal(text)
+        try:
+            return cls.checked(name, value, allowed, key)
+        except ConfigError:
+            if isinstance(value, Collection):
+                raise
+        return cls.checked(name, text, allowed, key)
 
 
 def literal(text: str) -> Any:
@@ -128,220 +174,140 @@ def shown_raw(value: object) -> str:
         return f"this {type(value).__name__}"
 
 
-def number(low: float, high: float, unit: str = "", whole: bool = False) -> Kind:
-    """A number from `low` to `high`; only whole ones if `whole`."""
-
-    def check(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise TypeError(value)
-        result = float(value)
-        if not low <= result <= high or (whole and result != int(result)):
-            raise ValueError(value)
-        return int(result) if whole else result
-
-    says = f"a number from {low:g} to {high:g}"
-    says = f"a whole number from {low:,} to {high:,}" if whole else says
-    return Kind(says, check, unit, field="number")
+_REFUSED = "refused"
 
 
-def _amount(value: object) -> float:
-    amount: float = number(0, 10**12).check(value)
-    return int(amount) if amount == int(amount) else amount
+def refusal(why: str) -> PydanticCustomError:
+    """The error for a value that is of its kind, but that the game does not allow."""
+    return PydanticCustomError(_REFUSED, "{why}", {"why": why})
 
 
-whole = partial(number, whole=True)
-
-
-def choice(*words: str) -> Kind:
-    """One of some words."""
-
-    def check(value: object) -> str:
-        word = str(value).strip().lower()
-        if word not in words:
-            raise ValueError(value)
-        return word
-
-    return Kind("one of " + ", ".join(words), check, field="choice", words=words)
-
-
-def or_none(kind: Kind) -> Kind:
-    """The same values, or None, also written as an empty text."""
-
-    def check(value: object) -> Any:
-        return None if _is_none(value) else kind.check(value)
-
-    def refused(value: object, allowed: Allowed) -> str:
-        return "" if value is None else kind.refused(value, allowed)
-
-    words = ("None", *kind.words) if kind.words else ()
-    return replace(kind, says=f"{kind.says}, or None", check=check, refused=refused, words=words)
-
-
-def table(of: Kind, *keys: str, name: str = "name", refused: Refusal | None = None) -> Kind:
-    """A dict of names to values of a kind, only of some names if these are given.
-
-    `name` says what a name is; None is an empty dict.
-    """
-
-    def check(value: object) -> dict[str, Any]:
-        if _is_none(value):
-            return {}
-        if not isinstance(value, Mapping):
-            raise TypeError(value)
-        if keys and not set(value) <= set(keys):
-            raise KeyError(value)
-        return {_text(key): of.check(part) for key, part in value.items()}
-
-    says = f"a dict of {', '.join(keys) or name} to {of.says}"
-    return Kind(
-        says,
-        check,
-        of.unit,
-        "text" if keys else "long",
-        keys=keys,
-        of=of,
-        refused=refused or Kind.refused,
-    )
+def says(words: str, field: str = "text") -> WithJsonSchema:
+    """What a type takes, in words, where its schema does not say it."""
+    return WithJsonSchema({"type": "string", "says": words, "field": field})
 
 
 def _is_none(value: object) -> bool:
     return value is None or (isinstance(value, str) and value.strip().lower() in ("", "none"))
 
 
-def _flag(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return _FLAGS[value.strip().lower()]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError(value)
-    return value.strip()
-
-
-def text(most_chars: int, field: str = "text") -> Kind:
-    """A text that is not empty and not too long."""
-
-    def check(value: object) -> str:
-        if len(result := _text(value)) > most_chars:
-            raise ValueError(value)
-        return result
-
-    return Kind(f"text of at most {most_chars:,} characters", check, field=field)
-
-
-def _names(value: object) -> tuple[str, ...]:
+def listed(value: object) -> object:
+    """A list, or one text as a list of it."""
     if _is_none(value):
         return ()
-    if isinstance(value, str):
-        value = [part for part in re.split(r"[,\s]+", value.strip("()[] ")) if part]
-    if not isinstance(value, Iterable) or isinstance(value, Mapping | bytes):
-        raise TypeError(value)
-    return tuple(map(LINE.check, value))
+    return (value,) if isinstance(value, str) else value
 
 
-def texts(most: int, most_chars: int) -> Kind:
-    """A list of at most `most` texts."""
-    one = text(most_chars)
-
-    def check(value: object) -> tuple[str, ...]:
-        values = [] if _is_none(value) else [value] if isinstance(value, str) else value
-        if not isinstance(values, list | tuple) or len(values) > most:
-            raise ValueError(value)
-        return tuple(map(one.check, values))
-
-    return Kind(f'a text, or a list of at most {most} as ["...", "..."]', check, field="long")
+def _names(value: object) -> object:
+    if isinstance(value, str) and not _is_none(value):
+        return [part for part in re.split(r"[,\n]", value) if part.strip()]
+    return listed(value)
 
 
-def _texts_of_game(value: object) -> tuple[str, ...]:
-    parts = [] if _is_none(value) else value.split(",") if isinstance(value, str) else value
-    if not isinstance(parts, list | tuple):
-        raise TypeError(value)
-    names = [":".join(map(str.strip, _text(part).split(":"))) for part in parts]
-    if not all(map(_TEXTS.fullmatch, names)):
+def _lower(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _no_flag(value: object) -> object:
+    if isinstance(value, bool):
         raise ValueError(value)
-    return tuple(names)
+    return value
 
 
-def _hours(value: object) -> str:
-    words = str(value).strip().lower()
-    match = _HOURS.match(words)
-    if not match or any(int(match[i]) > (59 if i % 2 else 23) for i in (2, 3, 4, 5)):
-        raise ValueError(value)
-    return re.sub(r"\s*-\s*", "-", words)
-
-
-def _matching(pattern: re.Pattern[str]) -> Check:
-    def check(value: object) -> str:
-        if not pattern.fullmatch(result := _text(value)):
-            raise ValueError(value)
-        return result
-
-    return check
-
-
-def refused_model(name: str, allowed: Allowed) -> str:
-    """Why a model must not be used; empty if it may. Addresses stand in the settings alone."""
-    short, models = name if len(name) <= 60 else f"{name[:60]}...", allowed.models
+def _model(name: str, info: ValidationInfo) -> str:
+    """A model that may be used. Addresses stand in the settings alone."""
+    models = _allowed(info).models
     if "://" in name:
-        return f"`{short}` holds an address; addresses come from the game's settings alone"
-    if models is None or name in models:
-        return ""
-    if any(fnmatchcase(name, pattern) for pattern in models):
-        return ""
-    listed = ", ".join(f"`{each}`" for each in dict.fromkeys(models))
-    return (
-        f"`{short}` is not among the models of the setting `EVENNIA_AI_MODELS`, "
-        f"which allows {listed or 'none'}"
+        raise refusal(f"`{name:.60}` holds an address; addresses come from the settings alone")
+    if models is None or any(name == each or fnmatchcase(name, each) for each in models):
+        return name
+    allows = ", ".join(f"`{each}`" for each in dict.fromkeys(models)) or "none"
+    raise refusal(
+        f"`{name:.60}` is not among the models of the setting `EVENNIA_AI_MODELS`, which allows "
+        f"{allows}"
     )
 
 
-def _refused_models(names: Iterable[str], allowed: Allowed) -> str:
-    return next(filter(None, (refused_model(name, allowed) for name in names)), "")
+def _lock(lock: str, info: ValidationInfo) -> str:
+    functions = _allowed(info).lock_functions
+    for name in re.findall(r"(\w+)\(", lock):
+        if functions is not None and name not in functions:
+            raise refusal(f"there is no lock function `{name}`")
+    return lock
 
 
-def _refused_lock(lock: str, allowed: Allowed) -> str:
-    functions = allowed.lock_functions
-    missing = [
-        f for f in re.findall(r"(\w+)\(", lock) if functions is not None and f not in functions
-    ]
-    return f"there is no lock function `{missing[0]}`" if missing else ""
-
-
-def _refused_fields(values: Mapping[str, object], allowed: Allowed) -> str:
-    if allowed.fields is None:
-        return ""
+def _sampling(values: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    if not _allowed(info).fields:
+        return values
     for name, value in values.items():
-        if name not in allowed.fields:
-            fields = ", ".join(allowed.fields)
-            return f"`{name}` may be set by `EVENNIA_AI_OPTIONS` alone, here only {fields}"
+        if name not in SAMPLING:
+            names = ", ".join(SAMPLING)
+            raise refusal(f"`{name}` may be set by `EVENNIA_AI_OPTIONS` alone, here only {names}")
         if isinstance(value, bool) or not isinstance(value, int | float):
-            return f"`{name}` must be a number"
-    return ""
+            raise refusal(f"`{name}` must be a number")
+    return values
 
 
-FLAG = Kind("True or False", _flag, field="switch", words=("True", "False"))
-SHARE = Kind("a share from 0.0 to 1.0", number(0.0, 1.0).check, "share of the context", "number")
-PROSE, LINE = text(PROSE_CHARS, "long"), text(LINE_CHARS)
-AMOUNT = Kind(number(0, 10**12).says, _amount, field="number")
-MODEL = Kind("the name of a model", LINE.check, refused=refused_model)
-MODELS = Kind("names of models separated by commas", _names, field="list", refused=_refused_models)
-NAMES = Kind("a list of names", _names, field="list")
-TEXTS_OF_GAME = Kind("a list such as help:lore, help:law, rooms:2", _texts_of_game, field="list")
-LEVELS = table(choice("off", "dry run", "confirm", "on"), name="tool name")
-HOURS = or_none(Kind("hours such as 23:00-06:00 or game 23:00-06:00", _hours, "clock times"))
-LOCK = Kind(
-    "a lock string such as perm(Builder) or id(5) or all()",
-    _matching(_LOCKS),
-    refused=_refused_lock,
-)
-JSON = Kind(
-    "a value that JSON can hold", lambda value: json.loads(json.dumps(value, allow_nan=False))
-)
-FIELDS = table(JSON, refused=_refused_fields)
-KEY = Kind("a key without spaces around it", _matching(re.compile(r"\S(.*\S)?")))
-URL = Kind("a web address such as http://127.0.0.1:11434/v1", _matching(_URL))
-PATH = Kind("a dotted path such as world.tools.OpenDoor", _matching(_DOTTED))
+def _allowed(info: ValidationInfo) -> Allowed:
+    return info.context or ANYTHING
+
+
+# Before the type of a value: what also counts as None, and as an empty dict; words in any case; and
+# True, which is no number.
+OR_NONE = BeforeValidator(lambda value: None if _is_none(value) else value)
+OR_EMPTY = BeforeValidator(lambda value: {} if _is_none(value) else value)
+LOWER = BeforeValidator(_lower)
+NO_FLAG = BeforeValidator(_no_flag)
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, strict=True)]
+Line = Annotated[Text, StringConstraints(max_length=LINE_CHARS)]
+Prose = Annotated[Text, StringConstraints(max_length=PROSE_CHARS)]
+Model = Annotated[Line, AfterValidator(_model), says("the name of a model")]
+Models = Annotated[
+    tuple[Model, ...],
+    BeforeValidator(_names),
+    says("names of models separated by commas", "list"),
+]
+Names = Annotated[tuple[Line, ...], BeforeValidator(_names), says("a list of names", "list")]
+_TEXT_OF_GAME = StringConstraints(pattern=r"^(help:\s*[^:,]{1,60}|rooms:\s*[1-3])$")
+TextsOfGame = Annotated[
+    tuple[
+        Annotated[Text, StringConstraints(pattern=r"^(help:\s*[^:,]{1,60}|rooms:\s*[1-3])$")], ...
+    ],
+    BeforeValidator(_names),
+    says("a list such as help:lore, help:law, rooms:2", "list"),
+]
+_TIME = r"([01]?[0-9]|2[0-3]):[0-5][0-9]"
+Hours = Annotated[
+    Text,
+    StringConstraints(pattern=rf"^(?i)((game|real)\s+)?{_TIME}\s*-\s*{_TIME}$", to_lower=True),
+    says("hours such as 23:00-06:00 or game 23:00-06:00"),
+]
+Lock = Annotated[
+    Text,
+    StringConstraints(pattern=rf"^{_LOCK}(?:\s+(?:and|or|AND|OR)\s+{_LOCK})*$"),
+    AfterValidator(_lock),
+    says("a lock string such as perm(Builder) or id(5) or all()"),
+]
+Json = Annotated[JsonValue, says("a value that JSON can hold")]
+RequestFields = Annotated[dict[Line, Json], AfterValidator(_sampling), OR_EMPTY]
+Whole = Annotated[int, NO_FLAG]
+Number = Annotated[float, NO_FLAG]
+Amount = Annotated[
+    int | float,
+    Field(ge=0, le=10**12),
+    NO_FLAG,
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 10**12}),
+]
+Url = Annotated[
+    Text,
+    StringConstraints(pattern=r"^https?://[^\s/]+(/\S*)?$"),
+    says("a web address such as http://127.0.0.1:11434/v1"),
+]
+Dotted = Annotated[
+    Text,
+    StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"),
+    says("a dotted path such as world.tools.OpenDoor"),
+]
+Paths = Annotated[
+    tuple[Dotted, ...], BeforeValidator(_names), says("a list of dotted paths", "list")
+]

@@ -1,4 +1,4 @@
-"""Write `docs/config.md` from the tables of options and settings.
+"""Write `docs/config.md` from the models of options and settings.
 
 Usage: python scripts/write_config_docs.py [path]
 """
@@ -6,7 +6,7 @@ Usage: python scripts/write_config_docs.py [path]
 import sys
 from pathlib import Path
 
-from evennia_ai.conf import SETTINGS
+from evennia_ai.conf import Settings, about_setting
 from evennia_ai.turns.options import OPTIONS, Option
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "config.md"
@@ -85,8 +85,8 @@ def page() -> str:
         table = ["| option | default | takes | unit | meaning |", "|---|---|---|---|---|", *rows]
         parts.append(f"## {group}\n\n" + "\n".join(table) + "\n")
     rows = [
-        f"| `EVENNIA_AI_{name}` | {about.help} | {about.default} |"
-        for name, about in SETTINGS.items()
+        f"| `EVENNIA_AI_{name}` | {field.description} | {about_setting(name)['unset']} |"
+        for name, field in Settings.model_fields.items()
     ]
     table = ["| setting | meaning | default |", "|---|---|---|", *rows]
     parts.append("## Settings\n\n" + "\n".join(table) + "\n")
@@ -95,8 +95,13 @@ def page() -> str:
 
 def row(option: Option) -> str:
     """Return the table row of one option."""
-    kind = option.kind
-    cells = (f"`{option.name}`", f"`{option.default!r}`", kind.says, kind.unit, option.help)
+    cells = (
+        f"`{option.name}`",
+        f"`{option.default!r}`",
+        option.kind.says,
+        option.unit,
+        option.help,
+    )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

@@ -12,10 +12,10 @@ from evennia.utils.utils import class_from_module, wrap
 from evennia_ai.assistant_character import BODY, OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import AssistantError, Refusal
-from evennia_ai.kinds import parsed, shown
+from evennia_ai.kinds import shown
 from evennia_ai.language.script import folded, normalized
 from evennia_ai.staff.show import escaped
-from evennia_ai.turns.options import OPTIONS
+from evennia_ai.turns.options import OPTIONS, AssistantConfig
 
 NAME_CHARS = 40
 NAMES = ("Aria", "Cora", "Finn", "Greta", "Odo", "Tilda")
@@ -50,7 +50,7 @@ class Step:
         text = typed or self.default
         if text.isdecimal() and 0 < int(text) <= len(self.numbered):
             text = self.numbered[int(text) - 1]
-        return None if text == "none" else parsed(self.name, OPTIONS[self.name].kind, text)
+        return None if text == "none" else AssistantConfig.parsed(self.name, text)
 
 
 STEPS = (

@@ -217,7 +217,7 @@ def own_texts(body: "DefaultObject") -> list[Fact]:
     if before is None or before[0] != wanted or now - before[1] > FRESH_S:
         facts: list[Fact] = []
         for kind, _, value in (source.partition(":") for source in wanted):
-            facts += _help(body, value) if kind == "help" else _rooms(body, int(value))
+            facts += _help(body, value.strip()) if kind == "help" else _rooms(body, int(value))
         before = body.ndb.ai_texts = (wanted, now, facts)
     return before[2]  # type: ignore[no-any-return]
 

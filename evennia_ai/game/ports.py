@@ -25,7 +25,7 @@ from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.game.world import GameHandler, hidden_holder, literal
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker
-from evennia_ai.kinds import SAMPLING, Allowed
+from evennia_ai.kinds import Allowed
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
@@ -84,7 +84,7 @@ class AssistantPorts(Assistant):
     def allowed(self) -> Allowed:
         """What options may name."""
         locks = set(get_all_lockfuncs())
-        return Allowed(conf.allowed_models(), set(self.tools.tools), locks, SAMPLING)
+        return Allowed(conf.allowed_models(), set(self.tools.tools), locks, fields=True)
 
     def shared_options(self) -> tuple[Layer, ...]:
         """The options of ``EVENNIA_AI_OPTIONS`` for its body's typeclasses, tags and prototype."""

@@ -7,9 +7,9 @@ from typing import Any
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
 from evennia_ai.history.records import as_dict, as_text, as_texts, as_time
-from evennia_ai.kinds import parsed, shown
+from evennia_ai.kinds import shown
 from evennia_ai.staff.show import ago
-from evennia_ai.turns.options import OPTIONS, PRESETS, check_option
+from evennia_ai.turns.options import OPTIONS, PRESETS, AssistantConfig, check_option
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 
 # The Attribute with the options that the newest change set, what they were, by whom and when.
@@ -26,18 +26,18 @@ def change_option(
     for a value that cannot be, and for a spend limit that only admins lift.
     """
     name, key = option_called(called)
-    kind, label = OPTIONS[name].kind, f"{name}.{key}" if key else name
+    label = f"{name}.{key}" if key else name
     before, problems = getattr(script.config, name), set(script.state.problems)
     is_default = text.strip().lower() in ("", "default")
     value: Any = None
-    if key and kind.of is not None:
+    if key:
         own = script.state.own(name) or {}
         value = {part: own[part] for part in own if part != key}
         if not is_default:
-            value[key] = parsed(label, kind.of, text)
+            value[key] = AssistantConfig.parsed(name, text, key=key)
         value = check_option(name, value, script.allowed) if value else None
     elif not is_default:
-        value = parsed(name, kind, text, script.allowed)
+        value = AssistantConfig.parsed(name, text, script.allowed)
     unset = (name,) if is_default and not value else ()
     set_options(script, {} if unset else {name: value}, by, is_admin, unset)
     now, was = (each.get(key) if key else each for each in (getattr(script.config, name), before))

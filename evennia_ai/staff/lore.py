@@ -24,7 +24,7 @@ from evennia_ai.errors import ConfigError, Refusal
 from evennia_ai.game.lore import MOST_TOKENS, knows, lore, own_texts, verdicts
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.kinds import LOCK, Allowed, parsed
+from evennia_ai.kinds import Allowed, Lock, Values
 from evennia_ai.rag_memory.lore import next_id
 
 BOOKS, NAME_CHARS = 100, 60
@@ -186,9 +186,13 @@ def delete(wanted: str) -> str:
     return f"{f'Fact {fact.id}' if fact else f'Book {book.name}'} is deleted."
 
 
+class _Lock(Values):
+    lock: Lock
+
+
 def _lock(text: str) -> str:
     """A lock that was typed or came in a file; raises `ConfigError`."""
-    return str(parsed("lock", LOCK, text, Allowed(lock_functions=set(get_all_lockfuncs()))))
+    return str(_Lock.parsed("lock", text, Allowed(lock_functions=set(get_all_lockfuncs()))))
 
 
 def set_know(wanted: str, text: str, place: DefaultObject | None) -> str:

@@ -1,48 +1,55 @@
-"""An assistant's options: one table for defaults, units, checks, help and form fields.
+"""An assistant's options: one model for defaults, units, checks, help and form fields.
 
-Each field of `AssistantConfig` is a configuration Attribute of the script. Its metadata holds its
-`Option`, from which come validation, `aiconfig`, the options page and the documentation.
+Each field of `AssistantConfig` is a configuration Attribute of the script. From the model come
+validation, `aiconfig`, the options page and the documentation.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import datetime, time
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import regex
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+)
 
 from evennia_ai.cards.card import EXAMPLES_CHARS, GREETING_CHARS, GREETINGS
 from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import (
-    AMOUNT,
-    FIELDS,
-    FLAG,
-    HOURS,
-    LEVELS,
-    LINE,
-    LOCK,
-    MODEL,
-    MODELS,
-    PROSE,
-    SHARE,
-    TEXTS_OF_GAME,
+    ANYTHING,
+    LOWER,
+    NO_FLAG,
+    OR_EMPTY,
+    OR_NONE,
     Allowed,
+    Amount,
+    Hours,
     Kind,
-    checked,
-    choice,
-    number,
-    or_none,
+    Line,
+    Lock,
+    Model,
+    Models,
+    Number,
+    Prose,
+    RequestFields,
+    Text,
+    TextsOfGame,
+    Values,
+    Whole,
+    listed,
+    says,
     shown_raw,
-    table,
-    text,
-    texts,
-    whole,
 )
 from evennia_ai.language.tables import AUTO, DEFAULT, tables
-from evennia_ai.turns.routine import ROUTINE
+from evennia_ai.turns.routine import Plan
 from evennia_ai.turns.spend_book import OWN_LIMITS
-from evennia_ai.turns.turn_taking import ATTENTION
 
 # What players see of an assistant, by occasion; in other languages as their tables say. Of a
 # compaction they see nothing, unless a builder chooses words for it.
@@ -57,35 +64,26 @@ EMOTES: dict[str, str | None] = {
 _LANGUAGE = regex.compile(r"\p{L}[\p{L}\p{M} '’-]{1,39}")
 
 
-def _language(value: object) -> str:
-    language = str(value).strip()
+Occasion: TypeAlias = Literal[*EMOTES]  # type: ignore[valid-type]
+OwnLimit: TypeAlias = Literal[*OWN_LIMITS]  # type: ignore[valid-type]
+
+
+def _language(language: str) -> str:
     if language.lower() == AUTO:
         return AUTO
     if not _LANGUAGE.fullmatch(language):
-        raise ValueError(value)
+        raise ValueError(language)
     return language
 
 
-LANGUAGE = Kind("`auto`, or a language's code or name such as de, German, ja or 日本語", _language)
-CAPS = table(or_none(AMOUNT), *OWN_LIMITS)
+Lines = Annotated[int, Field(ge=1, le=100_000), NO_FLAG]
+Seconds = Annotated[float, Field(ge=1, le=10_000_000), NO_FLAG]
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option; a dict is laid over its default, name by name."""
-
-    name: str
-    group: str
-    default: Any
-    kind: Kind
-    help: str
-
-
-def _option(group: str, default: object, kind: Kind, says: str) -> Any:
-    option = partial(Option, group=group, default=default, kind=kind, help=says)
-    if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata={"option": option})
-    return field(default=default, metadata={"option": option})
+def _option(group: str, default: object, help: str, unit: str = "", **bounds: Any) -> Any:
+    """The field of an option: its group, its default, what it is for, its unit and its bounds."""
+    facts: dict[str, Any] = {"group": group, "unit": unit}
+    return Field(default, description=help, json_schema_extra=facts, **bounds)
 
 
 compaction, context, model, manners, life = (
@@ -93,199 +91,210 @@ compaction, context, model, manners, life = (
 )
 
 
-@dataclass(frozen=True)
-class AssistantConfig:
+class AssistantConfig(Values):
     """Everything that can be tuned about one assistant. Token counts are of its own model."""
 
     compact_enabled: bool = compaction(
-        True, FLAG, "Allow compaction. If off, the prompt holds the raw history, as much as fits."
+        True, "Allow compaction. If off, the prompt holds the raw history, as much as fits."
     )
     compact_auto: bool = compaction(
-        True, FLAG, "Compact automatically. The `compact` command works either way."
+        True, "Compact automatically. The `compact` command works either way."
     )
     compact_background: bool = compaction(
         True,
-        FLAG,
         "Compact in the background while awake, so that nobody waits for a summary. If off, awake "
         "assistants compact only in an emergency, by count or at their own request, and do so "
         "before they answer.",
     )
-    compact_sleep_threshold: float = compaction(
+    compact_sleep_threshold: Number = compaction(
         0.7,
-        SHARE,
         "Context usage at which an assistant compacts while asleep, or in the background.",
+        "share of the context",
+        ge=0,
+        le=1,
     )
-    compact_emergency_threshold: float = compaction(
+    compact_emergency_threshold: Number = compaction(
         0.8,
-        SHARE,
         "Context usage at which an awake assistant begins to compact before anything else.",
+        "share of the context",
+        ge=0,
+        le=1,
     )
-    compact_preserve_window: int = compaction(
+    compact_preserve_window: Whole = compaction(
         20,
-        whole(1, 10_000, "lines"),
         "Newest lines of talk that a compaction keeps in full; an automatic one keeps a fifth of "
         "`max_context_tokens` if that is more.",
+        "lines",
+        ge=1,
+        le=10_000,
     )
-    compact_model: str | None = compaction(
-        None, or_none(MODEL), "Model that writes the summaries. None: the assistant's own model."
+    compact_model: Annotated[Model | None, OR_NONE] = compaction(
+        None, "Model that writes the summaries. None: the assistant's own model."
     )
-    compact_prompt: str | None = compaction(
-        None, or_none(PROSE), "Replaces the built-in prompt for summaries."
+    compact_prompt: Annotated[Prose | None, OR_NONE] = compaction(
+        None, "Replaces the built-in prompt for summaries."
     )
-    immediate_window: int | None = compaction(
-        None, or_none(whole(1, 100_000, "lines")), "Lines of talk kept when compacting by count."
+    immediate_window: Annotated[Lines | None, OR_NONE] = compaction(
+        None, "Lines of talk kept when compacting by count.", "lines"
     )
-    recent_window: int | None = compaction(
-        None,
-        or_none(whole(1, 100_000, "lines")),
-        "Lines of talk summarised at a time when compacting by count.",
+    recent_window: Annotated[Lines | None, OR_NONE] = compaction(
+        None, "Lines of talk summarised at a time when compacting by count.", "lines"
     )
     pre_compact_extraction_enabled: bool = compaction(
-        True, FLAG, "Save facts to the journal before a compaction."
+        True, "Save facts to the journal before a compaction."
     )
-    pre_compact_max_iterations: int = compaction(
+    pre_compact_max_iterations: Whole = compaction(
         5,
-        whole(1, 50, "model calls"),
         "Most model calls of the pre-compaction extraction while asleep.",
+        "model calls",
+        ge=1,
+        le=50,
     )
-    max_context_tokens: int = context(
+    max_context_tokens: Whole = context(
         100_000,
-        whole(50, 10_000_000, "tokens"),
         "Largest size of a request to the model and its reply. The model's window counts where it "
         "is smaller; it is learned (docs/context.md).",
+        "tokens",
+        ge=50,
+        le=10_000_000,
     )
-    reply_reserve_tokens: int = context(
-        1024, whole(16, 200_000, "tokens"), "Room reserved for the model's reply."
+    reply_reserve_tokens: Whole = context(
+        1024, "Room reserved for the model's reply.", "tokens", ge=16, le=200_000
     )
-    ledger_max_tokens: int = context(
-        500, whole(0, 100_000, "tokens"), "Largest size of the pinned ledger in the prompt."
+    ledger_max_tokens: Whole = context(
+        500, "Largest size of the pinned ledger in the prompt.", "tokens", ge=0, le=100_000
     )
-    memory_inject_tokens: int = context(
-        500, whole(0, 100_000, "tokens"), "Largest size of the memories injected into the prompt."
+    memory_inject_tokens: Whole = context(
+        500, "Largest size of the memories injected into the prompt.", "tokens", ge=0, le=100_000
     )
-    llm_model: str | None = model(
-        None, or_none(MODEL), "LiteLLM model name. None: the game's setting."
+    llm_model: Annotated[Model | None, OR_NONE] = model(
+        None, "LiteLLM model name. None: the game's setting."
     )
-    llm_fallback_models: tuple[str, ...] = model(
-        (), MODELS, "Models to try, in order, when the main model fails."
+    llm_fallback_models: Models = model((), "Models to try, in order, when the main model fails.")
+    llm_api: Annotated[Literal["chat", "completion"], LOWER] = model(
+        "chat", "chat: chat messages. completion: a plain transcript, for base models."
     )
-    llm_api: str = model(
-        "chat",
-        choice("chat", "completion"),
-        "chat: chat messages. completion: a plain transcript, for base models.",
-    )
-    llm_timeout_s: float = model(
+    llm_timeout_s: Number = model(
         30.0,
-        number(0.1, 3600, "seconds"),
         "Longest time one try of a model call may take; half of the time left at most, while "
         "another model waits.",
+        "seconds",
+        ge=0.1,
+        le=3600,
     )
-    turn_timeout_s: float = model(
+    turn_timeout_s: Number = model(
         60.0,
-        number(0.1, 3600, "seconds"),
         "Longest time a whole turn may take, all its calls, tools and models.",
+        "seconds",
+        ge=0.1,
+        le=3600,
     )
-    llm_thinking: str = model(
+    llm_thinking: Annotated[Literal["default", "off", "low", "high"], LOWER] = model(
         "default",
-        choice("default", "off", "low", "high"),
         "How much a model that can think before it answers does so. default: as its provider "
         "has it.",
     )
-    llm_extra: Mapping[str, Any] = model(
+    llm_extra: RequestFields = model(
         {},
-        FIELDS,
         "Further fields of each request, such as temperature or top_p. Builders set numbers that "
         "steer how words are chosen; `EVENNIA_AI_OPTIONS` may set any field.",
     )
     llm_offline_fallback: bool = model(
-        True, FLAG, "When no model answers, let the offline model answer, from memory and by rules."
+        True, "When no model answers, let the offline model answer, from memory and by rules."
     )
-    attention: str = manners(
+    attention: Annotated[Literal["addressed", "room", "all"], LOWER] = manners(
         "room",
-        choice(*ATTENTION),
         "addressed: answers only when called by name. room: also goes on with a talk, and answers "
         "one player who is alone with assistants. all: answers every line of a player.",
     )
     post: bool = manners(
         True,
-        FLAG,
         "It stays where it was put and walks only when somebody it obeys asks. Off: it walks "
         "wherever anybody asks it to.",
     )
-    obeys: str = manners(
+    obeys: Lock = manners(
         "perm(Builder)",
-        LOCK,
         "Who may order it to walk, to fetch and to give. Who controls its body always may. Anyone "
         "may have things whose own lock `give` lets them.",
     )
-    initiative: int = manners(
+    initiative: Whole = manners(
         0,
-        whole(0, 60, "turns an hour"),
         "How often in an hour it may speak or pose without being asked. It does so only near a "
         "player who is not idle, after two quiet minutes, and stops after two lines that nobody "
         "answers; at most half of each spend limit goes into it.",
+        "turns an hour",
+        ge=0,
+        le=60,
     )
-    emotes: Mapping[str, str | None] = manners(
+    emotes: Annotated[dict[Occasion, Annotated[Line | None, OR_NONE]], OR_EMPTY] = manners(
         EMOTES,
-        table(or_none(LINE), *EMOTES),
         "Emotes shown when it thinks for long, when no model answers, when it falls asleep, wakes "
         "or compacts (none by default), when a spend limit allows no answer, and to a player who "
         "asks for too much in a minute. None: no emote.",
     )
-    persona: str = life(
+    persona: Prose = life(
         "A friendly regular of this place, curious about people and honest about what "
         "they do not know.",
-        PROSE,
         "Who the assistant is. Part of the system prompt.",
     )
-    examples: str | None = life(
+    examples: Annotated[
+        Annotated[Text, StringConstraints(max_length=EXAMPLES_CHARS)] | None, OR_NONE
+    ] = life(
         None,
-        or_none(text(EXAMPLES_CHARS, "long")),
         "Lines that show how the assistant talks. Part of the system prompt of large models; none "
         "of them is said again.",
     )
-    greetings: tuple[str, ...] = life(
+    greetings: Annotated[
+        tuple[Annotated[Text, StringConstraints(max_length=GREETING_CHARS)], ...],
+        BeforeValidator(listed),
+        says(f'a text, or a list of at most {GREETINGS} as ["...", "..."]', "long"),
+    ] = life(
         (),
-        texts(GREETINGS, GREETING_CHARS),
         "What it says to a player who arrives, once a day to each, without a model. *Between "
         "asterisks* it poses; {name} is who arrives.",
+        max_length=GREETINGS,
     )
-    knows: tuple[str, ...] = life(
+    knows: TextsOfGame = life(
         (),
-        TEXTS_OF_GAME,
         "Texts of the game that it knows as lore: `help:<category>` for help entries, `rooms:2` "
         "for rooms up to two exits from its home.",
     )
-    language: str = life(
+    language: Annotated[
+        Text,
+        AfterValidator(_language),
+        says("`auto`, or a language's code or name such as de, German, ja or 日本語"),
+    ] = life(
         AUTO,
-        LANGUAGE,
         "The language it speaks and writes in: `auto` (that of the line it answers; its summaries "
         "and notes keep that of the talk), or one for everything, as `de` or `German`.",
     )
-    sleep_after_idle_s: float | None = life(
-        1800.0,
-        or_none(number(1, 10_000_000, "seconds")),
-        "Quiet time after which the assistant falls asleep. None: never.",
+    sleep_after_idle_s: Annotated[Seconds | None, OR_NONE] = life(
+        1800.0, "Quiet time after which the assistant falls asleep. None: never.", "seconds"
     )
-    sleep_schedule: str | None = life(None, HOURS, "Hours during which the assistant sleeps.")
-    routine: str | None = life(
+    sleep_schedule: Annotated[Hours | None, OR_NONE] = life(
+        None, "Hours during which the assistant sleeps.", "clock times"
+    )
+    routine: Annotated[Plan | None, OR_NONE] = life(
         None,
-        or_none(ROUTINE),
         "Where it is at which time of the game's day (with `real` before it: of the real one), and "
         "what it does there. It walks by exits and their locks, and never out of a talk.",
     )
-    max_react_iterations: int = life(
-        8, whole(1, 100, "model calls"), "Most model calls in one turn."
+    max_react_iterations: Whole = life(
+        8, "Most model calls in one turn.", "model calls", ge=1, le=100
     )
-    tool_levels: Mapping[str, str] = life(
+    tool_levels: Annotated[
+        dict[
+            Annotated[Line, says("tool name")],
+            Annotated[Literal["off", "dry run", "confirm", "on"], LOWER],
+        ],
+        OR_EMPTY,
+    ] = life(
         {},
-        LEVELS,
         "Switches tools: off, dry run (does nothing), confirm (waits for `ai/approve`) or on "
         "(default).",
     )
-    spend_caps: Mapping[str, float | None] = life(
+    spend_caps: Annotated[dict[OwnLimit, Annotated[Amount | None, OR_NONE]], OR_EMPTY] = life(
         {},
-        CAPS,
         "Most tokens and US dollars that model calls may use in a day and a month (UTC), and "
         "tokens of one call with its reply. None: no limit.",
     )
@@ -310,16 +319,36 @@ PRESETS: dict[str, dict[str, Any]] = {
     }
 }
 
-OPTIONS: dict[str, Option] = {
-    item.name: item.metadata["option"](item.name) for item in fields(AssistantConfig)
-}
+
+@dataclass(frozen=True)
+class Option:
+    """One option, for help, forms and the documentation; a dict is laid over its default."""
+
+    name: str
+    group: str
+    default: Any
+    kind: Kind
+    unit: str
+    help: str
 
 
-def check_option(name: str, value: object, allowed: Allowed = Allowed()) -> Any:  # noqa: B008 - frozen
+def _options() -> dict[str, Option]:
+    kinds, options = AssistantConfig.kinds(), {}
+    for name, field in AssistantConfig.model_fields.items():
+        facts: Any = field.json_schema_extra
+        group, unit, says = facts["group"], facts["unit"], field.description or ""
+        options[name] = Option(name, group, field.default, kinds[name], unit, says)
+    return options
+
+
+OPTIONS = _options()
+
+
+def check_option(name: str, value: object, allowed: Allowed = ANYTHING) -> Any:
     """A value of an option in its stored form; `ConfigError` if it does not fit."""
     if name not in OPTIONS:
         raise ConfigError(f"There is no option `{name}`. `aiconfig <assistant>` lists them all.")
-    return checked(name, OPTIONS[name].kind, value, allowed)
+    return AssistantConfig.checked(name, value, allowed)
 
 
 def within_hours(schedule: str, clock: Callable[[bool], datetime | time]) -> bool:
@@ -328,9 +357,10 @@ def within_hours(schedule: str, clock: Callable[[bool], datetime | time]) -> boo
     `clock` returns the time now: of the game if its argument is True, which it is for a `schedule`
     that begins with ``game``.
     """
-    words = schedule.split()
-    start, end = (tuple(map(int, part.split(":"))) for part in words[-1].split("-"))
-    now = (at := clock(words[0] == "game")).hour, at.minute
+    hours = list(map(int, re.findall(r"\d+", schedule)))
+    start, end = hours[:2], hours[2:]
+    at = clock(schedule.startswith("game"))
+    now = [at.hour, at.minute]
     return start <= now < end if start <= end else now >= start or now < end
 
 
@@ -352,7 +382,7 @@ class Layer:
 
     source: str  # where they come from, in words
     values: Mapping[str, Any]  # options by name, as they are stored
-    allowed: Allowed = Allowed()  # what they may name
+    allowed: Allowed = ANYTHING  # what they may name
 
 
 @dataclass(frozen=True)
@@ -363,7 +393,7 @@ class Configuration:
     # One for each value that is not used, or not as it was meant.
     problems: tuple[Problem, ...] = ()
     # The source of each option that does not have its default.
-    sources: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = dataclass_field(default_factory=dict)
 
 
 def configured(*layers: Layer) -> Configuration:
@@ -390,14 +420,14 @@ def configured(*layers: Layer) -> Configuration:
                 continue
             values[name] = {**before, **new} if option.kind.of else new
             sources[name] = layer.source
-    config = AssistantConfig(**values)
+    config = AssistantConfig.model_construct(**values)
     room = config.max_context_tokens // 2
     if config.reply_reserve_tokens > room:
         most = f"`max_context_tokens` ({config.max_context_tokens:,})"
         says = f"more than half of {most}; {room:,} is used."
         problems.append(Problem("reply_reserve_tokens", str(config.reply_reserve_tokens), says))
-        config = replace(config, reply_reserve_tokens=room)
-    allowed = layers[-1].allowed if layers else Allowed()
+        config = config.model_copy(update={"reply_reserve_tokens": room})
+    allowed = layers[-1].allowed if layers else ANYTHING
     return Configuration(config, (*problems, *_contradictions(config, allowed)), sources)
 
 

@@ -2,8 +2,11 @@
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
-from evennia_ai.kinds import Kind
+from pydantic import AfterValidator
+
+from evennia_ai.kinds import Text, says
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.turn_taking import THREAD_S
@@ -71,15 +74,17 @@ def read_routine(text: str) -> Routine:
     )
 
 
-def _check(value: object) -> str:
-    text = " ".join(str(value).split()).strip("; ")
+def _check(text: str) -> str:
+    text = " ".join(text.split()).strip("; ")
     read_routine(text)
     return text
 
 
-ROUTINE = Kind(
-    "a plan such as 06:00 Kitchen: kneads dough; 20:00 Taproom; 23:00 sleep", _check, field="long"
-)
+Plan = Annotated[
+    Text,
+    AfterValidator(_check),
+    says("a plan such as 06:00 Kitchen: kneads dough; 20:00 Taproom; 23:00 sleep", "long"),
+]
 
 
 def follow_routine(script: Assistant) -> str:

@@ -140,7 +140,7 @@ class StateHandler:
         caps = result.config.spend_caps
         bounds = {**configured(*layers).config.spend_caps, **limits}
         kept = {name: cap for name, cap in bounds.items() if lifts(cap, caps.get(name))}
-        config = replace(result.config, spend_caps={**caps, **kept})
+        config = result.config.model_copy(update={"spend_caps": {**caps, **kept}})
         return replace(result, config=config)
 
     def own(self, name: str) -> Any:

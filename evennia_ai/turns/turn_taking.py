@@ -20,7 +20,6 @@ REPLIES_WITHOUT_PERSON = 2
 ADDRESS_CHARS = 600
 # Seconds for which a talk goes on without a name, as people who stand together expect.
 THREAD_S = 60.0
-ATTENTION = ("addressed", "room", "all")
 DIRECT = ("whisper", "page")
 
 # Stand for a name, and for all who are here, in a line that is looked at; what names are, a list

@@ -5,10 +5,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from evennia_ai.errors import ToolError
-from evennia_ai.kinds import whole
+from evennia_ai.kinds import NO_FLAG
 from evennia_ai.language.words import storable
 
 
@@ -76,11 +78,11 @@ class Scale(Parameter):
 
     def value(self, raw: object) -> int:
         """The number; texts that hold one are taken."""
-        kind = whole(self.low, self.high)
+        number = TypeAdapter(Annotated[int, Field(ge=self.low, le=self.high), NO_FLAG])
         try:
-            return int(kind.check(raw))
-        except (ValueError, TypeError, OverflowError) as error:
-            raise ValueError(kind.says) from error
+            return number.validate_python(raw)
+        except ValidationError as error:
+            raise ValueError(f"a whole number from {self.low:,} to {self.high:,}") from error
 
 
 @dataclass(frozen=True)
