@@ -16,7 +16,9 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.staff import doctor
+from evennia_ai.staff.control import put_to_sleep, switch
 from evennia_ai.staff.export import export_and_delete
+from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.show import ago, as_records
 from evennia_ai.staff.status import facts_or_trouble, overview
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
@@ -43,6 +45,8 @@ class CmdAI(AssistantCommand):
       ai/ignore
       ai/report [<assistant>] [= <what is wrong>]
       ai/yes [<assistant>] [= <number>]
+      ai/undo [<assistant>]
+      ai/again [<assistant>]
       ai
       ai/new
       ai/create <name>[:<typeclass>]
@@ -67,6 +71,10 @@ class CmdAI(AssistantCommand):
       yes    - let an assistant do what it has shown you: what you asked for
                needs more rights than a player has, so that a yes aloud is not
                enough. Several such acts are listed with their numbers
+      undo   - take back its newest answer to you, word for word: it keeps it in
+               mind no more. What it has done stays done. Nothing is lost:
+               staff can restore it. Staff take back its newest answer to anyone
+      again  - the same, and it answers what you said once more
       list   - all assistants, as without a switch
       new    - a new assistant, by a few questions; so does create without a name
       create - a new assistant, in this room
@@ -93,8 +101,9 @@ class CmdAI(AssistantCommand):
                them; ends when you are no longer an admin. Problems that need
                somebody to act are reported to all admins who are online
 
-    Without a switch it lists all assistants. 'ignore', 'report' and 'yes' are
-    for everybody, the switches from why on for admins, the others for builders.
+    Without a switch it lists all assistants. 'ignore', 'report', 'yes', 'undo'
+    and 'again' are for everybody, the switches from why on for admins, the
+    others for builders.
 
     To talk with an assistant, say its name, or whisper or page to it.
 
@@ -105,7 +114,7 @@ class CmdAI(AssistantCommand):
     key = "ai"
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "why")
-    player_switches = ("ignore", "report", "yes")
+    player_switches = ("ignore", "report", "yes", "undo", "again")
     is_full = False  # whether it is `why/full`
 
     def get_help(self, caller: Any, cmdset: Any) -> str:
@@ -118,7 +127,8 @@ class CmdAI(AssistantCommand):
             self.switches, self.is_full = ["why"], True
         found = super()._switch()
         if found not in self.player_switches and not self.access(self.caller, "build"):
-            raise Refusal("Players may type: ai/ignore, ai/report, ai/yes. See: help ai")
+            typed = ", ".join(f"ai/{switch}" for switch in self.player_switches)
+            raise Refusal(f"Players may type: {typed}. See: help ai")
         return found
 
     def do_ignore(self) -> None:
@@ -196,20 +206,12 @@ class CmdAI(AssistantCommand):
         ask_builder(self.session or self.caller, self.caller)
 
     def do_start(self) -> None:
-        script = self.own_assistant()
-        script.store.set("enabled", True)
-        if not script.is_active:
-            script.start()
-        self.tell(f"{script.obj.key} is switched on.")
+        self.tell(switch(self.own_assistant(), on=True))
 
     def do_stop(self) -> Steps[None]:
         script = self.own_assistant()
         name = script.obj.key
-        script.store.set("enabled", False)
-        cancelled = " Its current turn is cancelled." if script.stop_thinking() else ""
-        script.runtime.give_up()
-        script.save_queue()
-        self.tell(f"{name} is switched off.{cancelled} It still hears what is said.")
+        self.tell(switch(script, on=False))
         if script.runtime.lock.is_exclusive:
             self.tell(_WAITS.format(name))
             yield script.run_exclusive(lambda: None)
@@ -217,13 +219,7 @@ class CmdAI(AssistantCommand):
 
     def do_sleep(self) -> None:
         """Send it to sleep, or wake it by that switch."""
-        script, sleeps = self.own_assistant(), self._switch() == "sleep"
-        if (script.state.mode == "sleep") == sleeps:
-            raise Refusal(f"{script.obj.key} is {'asleep' if sleeps else 'awake'} already.")
-        act, says = (script.fall_asleep, "falls asleep") if sleeps else (script.wake, "wakes up")
-        act()
-        off = "" if script.enabled else " (It is switched off and does not think.)"
-        self.tell(f"{script.obj.key} {says}.{off}")
+        self.tell(put_to_sleep(self.own_assistant(), sleeps=self._switch() == "sleep"))
 
     do_wake = do_sleep
 
@@ -273,6 +269,23 @@ class CmdAI(AssistantCommand):
         by = stable_id(self.caller)
         text = yield script.between_turns(lambda: approve(script, call.number, by))
         self.tell(f"{script.obj.key}: {text}")
+
+    def do_undo(self) -> None:
+        """Take its newest answer back, and have it answer again by that switch."""
+        script, is_again = self.assistant(), self._switch() == "again"
+        own = LineActs(script, script.seen(private([stable_id(self.caller)])), self.caller)
+        replies = [(own, own.newest_reply(player_ids(self.caller), used=not is_again))]
+        if is_staff := script.may_change(self.caller):
+            anybody = LineActs(script, self.seen(script), self.caller)
+            replies.append((anybody, anybody.newest_reply(used=not is_again)))
+        given = [(acts, reply) for acts, reply in replies if reply is not None]
+        if not given:
+            whom = "anybody" if is_staff else "you"
+            raise Refusal(f"{script.obj.key} has given {whom} no answer that is still at hand.")
+        acts, reply = max(given, key=lambda each: each[1].id)
+        self.tell(acts.again(reply) if is_again else acts.undo(reply))
+
+    do_again = do_undo
 
     def do_why(self) -> Steps[None]:
         script, words = self.assistant(), str(self.rhs or "").strip()

@@ -1,24 +1,14 @@
 """`compact`: compact an assistant's history, roll back, verify, switch on and off."""
 
-from twisted.internet.defer import inlineCallbacks
-
-from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.history.verification import verify
-from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import MANUAL
-from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, report_line
+from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
+from evennia_ai.staff.control import compact_now, outcome_line
 from evennia_ai.staff.show import counted, moment
 from evennia_ai.staff.status import compaction_state
-
-_REASONS = {
-    "compaction disabled": "compaction is off; compact/on switches it on",
-    "no history": "it has no history yet",
-    "history within preserve window": "all of its history lies within the kept lines",
-}
 
 
 class CmdCompact(AssistantCommand):
@@ -121,32 +111,3 @@ class CmdCompact(AssistantCommand):
         self.tell(text)
 
     do_off = do_on
-
-
-@inlineCallbacks
-def compact_now(
-    script: AssistantScript, instructions: str | None = None
-) -> Steps[tuple[Outcome, str]]:
-    """A manual compaction, whose models note facts, too.
-
-    Over the spend limit there are no notes, and the summary is extractive. A pause after a rollback
-    also ends if there is nothing to compact, but not if the compaction fails. Fires with the
-    outcome and a sentence on what else was done.
-    """
-    job = Compaction(script, MANUAL, instructions=instructions, noted=True)
-    outcome = yield job.run()
-    if isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold:
-        script.state.hold = False
-        return outcome, " The pause after the rollback is over."
-    facts = counted(job.facts, "entry")
-    return outcome, f" Saved into the journal: {facts}." if job.facts else ""
-
-
-def outcome_line(name: str, outcome: Outcome) -> str:
-    """The outcome of a compaction, in a sentence."""
-    if isinstance(outcome, Done):
-        return report_line(name, outcome.record)
-    if isinstance(outcome, Failed):
-        why = f"summary generation failed ({outcome.detail})"
-        return f"{name} did not compact: {why}. Nothing was changed."
-    return f"{name} did not compact: {_REASONS.get(outcome.reason, outcome.reason)}."

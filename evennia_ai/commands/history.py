@@ -1,5 +1,6 @@
 """`aihistory` and `ai/why`: an assistant's conversation history, and what a reply rests on."""
 
+from collections.abc import Collection
 from functools import partial
 from operator import itemgetter
 
@@ -8,7 +9,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.errors import only_one
+from evennia_ai.errors import Refusal, only_one
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import COMINGS, Message, utc_iso
 from evennia_ai.history.records import (
@@ -23,6 +24,7 @@ from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.explanation import explanation, found_message, whole_prompt
 from evennia_ai.staff.export import export_assistant
+from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.show import (
     Slices,
     as_json,
@@ -49,6 +51,9 @@ class CmdAIHistory(AssistantCommand):
       aihistory/summaries [<assistant>]
       aihistory/expand [<assistant>] = <summary id>
       aihistory/search [<assistant>] = <words>
+      aihistory/remove [<assistant>] = <id or words of a line>
+      aihistory/restore [<assistant>] = <id or words of a line>
+      aihistory/correct [<assistant>] = <id or words of a line>: <new text>
       aihistory/export [<assistant>]
 
     Switches:
@@ -58,6 +63,10 @@ class CmdAIHistory(AssistantCommand):
       expand    - the messages a summary was made from, word for word
       search    - search the history, the archive, the journal, observations of
                   people and places, and the output of tools
+      remove    - use a line no more: no prompt or search holds it, and a summary
+                  of it is made again. It stays stored, marked as removed
+      restore   - use it again
+      correct   - the same, and put another text in its place
       export    - write everything to a JSON file under server/ai_exports
 
     Lists what was said, newest first, without arrivals and departures, which
@@ -68,7 +77,7 @@ class CmdAIHistory(AssistantCommand):
     """
 
     key = "aihistory"
-    admin_switches = ("export",)
+    admin_switches = ("export", "remove", "restore", "correct")
 
     def do(self) -> None:
         script = self.assistant()
@@ -86,10 +95,11 @@ class CmdAIHistory(AssistantCommand):
 
     def _list(self, script: AssistantScript, messages: list[Message], what: str) -> None:
         name, every = script.obj.key, len(self.seen(script).messages())
+        removed = script.memory.quarantine.sources
         count = f"{len(messages)} of {counted(every, 'live message')}"
         self.listing(
             messages[::-1],
-            lambda message: message_line(message, name),
+            lambda message: message_line(message, name, removed),
             f"{what}, {name}, newest first ({count}):",
             f"{name} has no messages yet.",
         )
@@ -135,6 +145,24 @@ class CmdAIHistory(AssistantCommand):
     def do_search(self) -> Steps[None]:
         yield from search_memory(self, self.words())
 
+    def do_remove(self) -> Steps[None]:
+        """Use a line no more, or again by that switch."""
+        words, acts = self.words(), self._line_acts()
+        act = acts.remove if self._switch() == "remove" else acts.restore
+        self.tell((yield act(words)))
+
+    do_restore = do_remove
+
+    def do_correct(self) -> Steps[None]:
+        words, colon, text = self.words().partition(":")
+        if not colon:
+            raise Refusal(self.usage)
+        self.tell((yield self._line_acts().correct(words.strip(), text)))
+
+    def _line_acts(self) -> LineActs:
+        script = self.assistant()
+        return LineActs(script, self.seen(script), self.caller)
+
     def do_export(self) -> Steps[None]:
         script = self.assistant()
         self.tell(f"Exporting {script.obj.key}...")
@@ -159,9 +187,10 @@ def hit_line(hit: Hit) -> str:
     return as_record(f"{hit.score:.2f} {hit.turn_id} {hit.kind} {when} {mark}{who}{hit.text}")
 
 
-def message_line(message: Message, own_name: str) -> str:
-    """One message: when, who, audience, channel, text and tool calls."""
+def message_line(message: Message, own_name: str, removed: Collection[str] = ()) -> str:
+    """One message: when, who, audience, channel, text and tool calls; `removed` are ids of such."""
     when, mark = moment(message.created_at), audience_mark(message.audience)
+    mark += f"[{state}] " if (state := line_state(message, removed)) else ""
     text = message.content
     for call in message.tool_calls:
         function = call.get("function") or {}

@@ -119,8 +119,8 @@ class CmdAIMemory(AssistantCommand):
         script = self.assistant()
         if self.rhs:
             return self.do_approve()
-        held = sorted(script.memory.quarantine.people.items(), key=lambda pair: pair[1]["at"])
-        rows = [f"{p['name']} ({each}), since {moment(p['at'])}" for each, p in held]
+        held = sorted(script.memory.quarantine.sources.items(), key=lambda pair: pair[1]["at"])
+        rows = [f"{p['name'] or 'a line'} ({each}), since {moment(p['at'])}" for each, p in held]
         self.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
         return None
 

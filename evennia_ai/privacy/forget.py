@@ -128,6 +128,7 @@ class _Removal:
         yield from self.character.entities.forget(self._profile_left)
         step("forget notes")
         self.script.ledger.forget(lambda note: note.id in plan.things)
+        self.script.memory.quarantine.release(plan.gone)
         step("forget journal")
         pages = journal.pages()[::-1]  # the newest first: it may be turned meanwhile
         yield from self._each(pages, lambda key: journal.rewrite(self._entry_left, [key]))

@@ -1,9 +1,8 @@
-"""People whose words an assistant keeps, but does not use: a source in quarantine.
+"""Sources that an assistant keeps, but does not use: people in quarantine, and lines taken back.
 
-Nothing is deleted or moved. What rests on their words is left out where memory is searched and
-where a prompt is made, and is back with the release. A message is theirs by its speaker's stable
-id, or by the account that paged; an entry, observation, memory or summary by the messages it rests
-on.
+Nothing is deleted or moved. What rests on them is left out where memory is searched and where a
+prompt is made, and is back with the release. A message is somebody's by its speaker's stable id,
+or by the account that paged; an entry, observation, memory or summary rests on messages.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -21,39 +20,41 @@ KEY = "quarantine"
 
 @dataclass(frozen=True, slots=True)
 class Quarantined(Stored):
-    """Name and time (``{"name", "at"}``) of those in quarantine, by stable id."""
+    """Name and time (``{"name", "at"}``) of people by stable id; lines have no name."""
 
-    people: Mapping[str, Mapping[str, str]]
+    sources: Mapping[str, Mapping[str, str]]
 
 
 class Quarantine:
-    """Those in quarantine of one assistant; without an assistant, nobody ever is."""
+    """What one assistant does not use; without an assistant, there is nothing such."""
 
     def __init__(self, script: Assistant | None = None):
         self._script = script
 
     @property
-    def people(self) -> Mapping[str, Mapping[str, str]]:
-        """Name and time (``{"name", "at"}``) by stable id."""
+    def sources(self) -> Mapping[str, Mapping[str, str]]:
+        """Name and time (``{"name", "at"}``) by the stable id of a person, or the id of a line."""
         store = self._script.state.store if self._script else None
         if store is None or store.stamp(KEY) is None:
             return {}  # every prompt asks
         stored = Quarantined.if_readable(store.get(KEY))
-        return stored.people if stored else {}
+        return stored.sources if stored else {}
 
-    def add(self, people: Mapping[str, str]) -> int:
-        """Quarantine people, names by stable id; returns how many were not before."""
+    def add(self, sources: Mapping[str, str]) -> int:
+        """Quarantine people, names by stable id, or lines; returns how many were not before."""
         assert self._script is not None
-        before, at = self.people, utc_iso(self._script.now())
-        new = {each: {"name": name, "at": at} for each, name in people.items()}
+        before, at = self.sources, utc_iso(self._script.now())
+        new = {each: {"name": name, "at": at} for each, name in sources.items()}
         self._script.state.store.set(KEY, Quarantined({**new, **before}).to_dict())
         return len(new.keys() - before.keys())
 
-    def release(self, people: Collection[str]) -> int:
-        """Release people by stable id; returns how many were in quarantine."""
+    def release(self, sources: Collection[str]) -> int:
+        """Release people by stable id, or lines; returns how many were in quarantine."""
         assert self._script is not None
-        before, store = self.people, self._script.state.store
-        left = {each: about for each, about in before.items() if each not in people}
+        before, store = self.sources, self._script.state.store
+        if before.keys().isdisjoint(sources):
+            return 0
+        left = {each: about for each, about in before.items() if each not in sources}
         if left:
             store.set(KEY, Quarantined(left).to_dict())
         else:
@@ -61,49 +62,54 @@ class Quarantine:
         return len(before) - len(left)
 
     def messages(self, messages: Iterable[Message]) -> list[Message]:
-        """The messages of all others."""
-        people = self.people
-        return [m for m in messages if not (people and is_by(m, people))]
+        """The messages that are used."""
+        sources = self.sources
+        return [m for m in messages if not (sources and _is_of(m, sources))]
 
     def hits(self, hits: Sequence[Hit]) -> Sequence[Hit]:
-        """The hits that rest on no words of theirs."""
-        if not self.people:
+        """The hits that rest on nothing such."""
+        if not self.sources:
             return hits
         held = self.held({each for hit in hits for each in (hit.turn_id, *hit.sources)})
         return [hit for hit in hits if held.isdisjoint((hit.turn_id, *hit.sources))]
 
     def profiles(self, profiles: Sequence[Profile]) -> Sequence[Profile]:
-        """Profiles without observations that rest on words of theirs."""
-        if not self.people:
+        """Profiles without observations that rest on something such."""
+        if not self.sources:
             return profiles
         held = self.held({each for p in profiles for o in p.observations for each in o.sources})
         return [profile.only(lambda item: held.isdisjoint(item.sources)) for profile in profiles]
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
-        """The notes that they neither wrote nor caused."""
-        people = self.people
-        if not people:
+        """The notes that nobody in quarantine wrote or caused."""
+        sources = self.sources
+        if not sources:
             return notes
         held = self.held({note.source for note in notes})
-        return tuple(n for n in notes if n.by.id not in people and n.source not in held)
+        return tuple(n for n in notes if n.by.id not in sources and n.source not in held)
 
     def held(self, ids: Iterable[str]) -> frozenset[str]:
-        """What of these ids, and of what they rest on, is words of theirs or rests on them.
+        """What of these ids, and of what they rest on, is not used or rests on such.
 
         All are looked up together, as each look into the archive reads whole segments.
         """
-        script, people = self._script, self.people
-        if script is None or not people:
+        script, sources = self._script, self.sources
+        if script is None or not sources:
             return frozenset()
-        theirs, below = set[str](), dict[str, Collection[str]]()
+        unused, below = set[str](), dict[str, Collection[str]]()
         wanted = set(filter(None, ids))
         while wanted:
             messages = script.history.by_ids(wanted)
-            theirs |= {message.id for message in messages if is_by(message, people)}
+            unused |= {message.id for message in messages if _is_of(message, sources)}
             below |= dict.fromkeys((message.id for message in messages), ())
             below |= {each: _below(script, each) for each in wanted - below.keys()}
             wanted = {source for each in wanted for source in below[each]} - below.keys()
-        return resting_on(theirs, below)
+        return resting_on(unused, below)
+
+
+def _is_of(message: Message, sources: Collection[str]) -> bool:
+    """Whether a message is one of these lines, or words of one of these people."""
+    return message.id in sources or is_by(message, sources)
 
 
 def _below(script: Assistant, item_id: str) -> Collection[str]:

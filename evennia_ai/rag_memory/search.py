@@ -204,7 +204,7 @@ class Memory:
             )
             others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
         # Of those in quarantine there may be many, all ahead of the others.
-        most = DEEP if self.quarantine.people else query.limit
+        most = DEEP if self.quarantine.sources else query.limit
         found = self.recall.search(self.scope, replace(query, limit=most), others)
         hits = yield self._watched(in_time(found, SEARCH_TIMEOUT_S), others)
         return list(self.quarantine.hits(hits)[: query.limit])

@@ -172,7 +172,7 @@ class Seen:
 
     def bond(self, person: str) -> Bond:
         """What is felt for somebody (stable id), as far as the viewer may know why."""
-        untrusted = self._trusted and person in self._script.memory.quarantine.people
+        untrusted = self._trusted and person in self._script.memory.quarantine.sources
         return self._script.bonds.get(person).only(
             lambda event: self.shows(event.audience) and not (untrusted and event.by == TALK)
         )

@@ -141,9 +141,9 @@ class MemoryActs:
 
     def release(self) -> str:
         """Use again what a player said."""
-        player = self._sent("player")
-        people = people_called(player)
-        if not self.script.memory.quarantine.release(people):
+        player, held = self._sent("player"), self.script.memory.quarantine
+        people = (player,) if player in held.sources else people_called(player)
+        if not held.release(people):
             raise Refusal(f"{player} is not in quarantine.")
         self._audit("released", people=list(people))
         return f"{self.script.obj.key} uses again what {player} said."

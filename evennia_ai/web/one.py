@@ -25,7 +25,9 @@ from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
+from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, switch
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
+from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import moment, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
@@ -44,8 +46,44 @@ _SOURCE = re.compile(r"  \(([ms]\w+)\)(?!.*no longer stored$)")
 
 
 def state(visit: Visit) -> dict[str, Any]:
-    """What `aistatus` shows."""
-    return {"lines": status_or_trouble(visit.assistant)}
+    """What `aistatus` shows, and what can be switched."""
+    script = visit.assistant
+    head, *lines = status_or_trouble(script)
+    return {
+        "head": head,
+        "lines": [line.partition(": ")[::2] for line in lines],
+        "is_off": script.db.enabled is False,
+        "sleeps": script.state.mode == "sleep",
+        "may_change": script.may_change(visit.account),
+    }
+
+
+def change_state(visit: Visit) -> str:
+    """Do what a button of the state's page names; returns a sentence."""
+    script, act = visit.assistant, visit.sent.get("act", "")
+    if not script.may_change(visit.account):
+        raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
+    if act in ("start", "stop"):
+        return switch(script, on=act == "start")
+    if act in ("sleep", "wake"):
+        return put_to_sleep(script, sleeps=act == "sleep")
+    if act == "undo":
+        acts = LineActs(script, visit.seen, visit.account)
+        reply = acts.newest_reply(used=True)
+        if reply is None:
+            raise Refusal(f"{script.obj.key} has given no answer that is still at hand.")
+        return acts.undo(reply)
+    if act == "compact" and visit.is_admin:
+        script.survived("a compaction", lambda: _compacted(script), None)
+        return f"{script.obj.key} begins to compact. Its report will stand on the page Summaries."
+    raise Refusal("There is no such act.")
+
+
+@inlineCallbacks
+def _compacted(script: AssistantScript) -> Steps[None]:
+    """Compact the history, and tell staff who follow it what came of that."""
+    outcome, more = yield script.run_exclusive(lambda: compact_now(script))
+    script.tell_staff(outcome_line(script.obj.key, outcome) + more)
 
 
 @inlineCallbacks
@@ -134,7 +172,8 @@ def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
     """A message for a template."""
     made = (call["function"] for call in message.tool_calls)
     calls = [f"{call['name']} {call['arguments']}" for call in made]
-    return plain(message, who=speaker_label(message, script.obj.key), calls=calls)
+    state = line_state(message, script.memory.quarantine.sources)
+    return plain(message, who=speaker_label(message, script.obj.key), calls=calls, state=state)
 
 
 def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
@@ -175,6 +214,17 @@ def why(visit: Visit) -> dict[str, Any]:
         "prompt": whole_prompt(script, message),
         "around": [message_row(script, each) for each in near],
     }
+
+
+def change_line(visit: Visit) -> "Deferred[str]":
+    """Take a line back, use it again, or correct it; fires with a sentence."""
+    acts = LineActs(visit.assistant, visit.seen, visit.account)
+    act, line = visit.sent.get("act", ""), visit.asked["message"]
+    if act == "correct":
+        return acts.correct(line, visit.sent.get("text", ""))
+    if act not in ("remove", "restore"):
+        raise Refusal("There is no such act.")
+    return acts.remove(line) if act == "remove" else acts.restore(line)
 
 
 def summaries(visit: Visit) -> dict[str, Any]:
@@ -246,7 +296,7 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
         "profiles": [_profile(each) for each in profiles],
         "quarantine": [
             {"id": each, **about, "at": moment(about["at"])}
-            for each, about in script.memory.quarantine.people.items()
+            for each, about in script.memory.quarantine.sources.items()
         ],
     }
 

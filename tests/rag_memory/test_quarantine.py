@@ -135,9 +135,9 @@ class TestQuarantine(CommandLineTest):
 
     def test_stored_value(self):
         """Junk hides nobody and is told by the doctor; a good value is used as it is."""
-        good = {"people": {"o1.a": {"name": "Al", "at": utc_iso(0)}}}
+        good = {"sources": {"o1.a": {"name": "Al", "at": utc_iso(0)}}}
         self.assertTrue(is_sound(SCRIPT[(None, KEY)], good))
-        for junk in ([], "x", 5, {"people": 5}, {}, {"people": {"a": 5}}):
+        for junk in ([], "x", 5, {"sources": 5}, {}, {"sources": {"a": 5}}):
             self.assertFalse(is_sound(SCRIPT[(None, KEY)], junk))
             self.script.attributes.add(KEY, junk)
-            self.assertEqual(self.script.memory.quarantine.people, {})
+            self.assertEqual(self.script.memory.quarantine.sources, {})

@@ -15,6 +15,7 @@ from evennia_ai import services
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.entities import new_profile, observe
@@ -497,6 +498,44 @@ class TestActs(PagesTest):
         self.assertShows(shown, "no longer believes this of Mallory", "owns a goat")
         self.assertHides(shown, "is the mayor")
         self.assertEqual(self.logged("dropped")[0]["observation"], wrong.id)
+
+    def test_a_line_is_removed_and_corrected(self):
+        """The line's own page takes it back, uses it again, and puts another text there."""
+        line, page = self.said("The mayor is Bolko."), "why/{}".format
+        shown = self.send(page(line.id), act="remove")
+        self.assertShows(shown, "Removed: “The mayor", "Use this line again")
+        self.assertNotIn("Bolko", str(build_llm_messages(self.script, self.aria)))
+        self.assertShows(self.client.get(f"/ai/{self.script.pk}/memory/"), ">A line</a> since")
+        self.assertShows(self.send("memory", act="release", player=line.id), "uses again")
+        self.send(page(line.id), act="remove")
+        self.assertShows(self.send(page(line.id), act="restore"), "Restored")
+        shown = self.send(page(line.id), act="correct", text="The mayor is Greta.")
+        self.assertShows(shown, "has it as: “The mayor is Greta.”", ">corrected<", ">removed<")
+        self.assertShows(self.send(page(line.id), act="dance"), "no such act")
+        self.assertTrue(self.logged("removed") and self.logged("corrected"))
+
+    def test_the_state(self):
+        """Buttons switch it, send it to sleep and take an answer back, for who controls it."""
+        self.talk("Aria, who rules?", "The wharfinger.")
+        state = f"/ai/{self.script.pk}/"
+        for act, told, button in (
+            ("stop", "is switched off", "Switch on"),
+            ("start", "is switched on", "Switch off"),
+            ("sleep", "falls asleep", ">Wake<"),
+            ("wake", "wakes up", "Send to sleep"),
+            ("undo", "Taken back: “The wharfinger.”", "Compact the history"),
+            ("undo", "has given no answer", "Compact the history"),
+            ("compact", "begins to compact", "Compact the history"),
+            ("dance", "no such act", "Compact the history"),
+        ):
+            self.assertShows(self.client.post(state, {"act": act}, follow=True), told, button)
+        self.be("Builder")
+        self.assertHides(self.client.get(state), "Switch off", "Compact the history")
+        shown = self.client.post(state, {"act": "stop"}, follow=True)
+        self.assertShows(shown, "You may not change")
+        self.aria.locks.add("control:all()")
+        self.assertHides(self.client.get(state), "Compact the history")
+        self.assertShows(self.client.post(state, {"act": "compact"}, follow=True), "no such act")
 
     def test_a_memory_is_found_and_forgotten(self):
         """Words find entries with scores, and an entry is forgotten together with its memory."""

@@ -1,0 +1,184 @@
+"""Lines taken back, corrected and answered anew, for `ai/undo`, `ai/again`, `aihistory` and a page.
+
+What is taken back stays stored; no prompt, search or summary uses it until it is restored
+(`rag_memory.quarantine`). What a reply has done in the game stays done.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from evennia.typeclasses.models import TypedObject
+from twisted.internet.defer import inlineCallbacks
+
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
+from evennia_ai.errors import Refusal
+from evennia_ai.game.seeing import stable_id
+from evennia_ai.history.messages import Message, call_ids
+from evennia_ai.history.pairs import ASKER, SAID_ONCE
+from evennia_ai.history.records import UNSUMMARISED
+from evennia_ai.language.words import storable
+from evennia_ai.llm_interaction.budget import ReplyTrace
+from evennia_ai.rag_memory.seen import Seen
+from evennia_ai.staff.explanation import found_message, is_reply, spoken
+from evennia_ai.turns.heard import Unanswered, by_speaker
+
+# Key of a message's metadata: the id of the one that it takes the place of.
+CORRECTS = "corrects"
+# Characters of a line that an answer quotes.
+QUOTED_CHARS = 80
+
+
+def line_state(message: Message, removed: Collection[str]) -> str:
+    """What became of a line, in a word; empty for most. `removed` are the ids of those removed."""
+    if message.id in removed:
+        return "removed"
+    return "corrected" if message.metadata.get(CORRECTS) else ""
+
+
+@dataclass(frozen=True)
+class LineActs:
+    """What can be done to single lines of an assistant; each act returns a sentence."""
+
+    script: AssistantScript
+    seen: Seen  # what whoever does it may see
+    by: TypedObject  # who does it
+
+    def newest_reply(self, askers: Collection[str] = (), used: bool = False) -> Message | None:
+        """The newest line it spoke, to one of these people (stable ids) or, if empty, to anybody.
+
+        With `used` the newest that is not taken back.
+        """
+        speaks, unused = self.script.tools.traits.speaks, self.script.memory.quarantine.sources
+        for message in self.seen.newest():
+            is_theirs = not askers or message.metadata.get(ASKER) in askers
+            if is_theirs and is_reply(message, speaks) and not (used and message.id in unused):
+                return message
+        return None
+
+    def undo(self, reply: Message) -> str:
+        """Take a reply back, with all that its turn said."""
+        self._quarantine("taken_back", self._said_with(reply))
+        return f"Taken back: {self.quoted(reply)}"
+
+    def again(self, reply: Message) -> str:
+        """Take a reply back and have its line answered once more, by a turn like any other."""
+        script, trace = self.script, ReplyTrace.of(reply)
+        groups = by_speaker(self.seen.by_ids(trace.answers) if trace else ())
+        if not groups:
+            raise Refusal("It answered nobody's line, so there is nothing to answer again.")
+        group, name = groups[0], script.obj.key
+        is_paged = any(event.channel == "page" for event in group.events)
+        if not script.enabled:
+            raise Refusal(f"{name} is switched off.")
+        if not is_paged and group.key[1] not in script.game.here():
+            raise Refusal(f"{name} answers again only where both of you are.")
+        waiting = {each.key for each in script.runtime.answering} | script.runtime.unanswered.keys()
+        if group.key in waiting:
+            raise Refusal(f"{name} is answering it already.")
+        self._quarantine("asked_again", self._said_with(reply))
+        if script.state.mode == "sleep":
+            script.wake()
+        script.runtime.unanswered[group.key] = Unanswered(group, 1, script.now())
+        script.called()
+        return f"{name} answers again: {self.quoted(group.events[-1])}"
+
+    @inlineCallbacks
+    def found(self, words: str) -> Steps[Message]:
+        """Fires with the line of this id, or the newest that holds these words; or `Refusal`."""
+        message = next(iter(self.seen.by_ids([words])), None)
+        if message is None:
+            message = yield found_message(words, self.seen, self.script.tools.traits.speaks)
+        if message is None or message.is_summary:
+            raise Refusal(f"`{words}` is in no line that {self.script.obj.key} has heard or said.")
+        return message
+
+    @inlineCallbacks
+    def remove(self, words: str) -> Steps[str]:
+        """Take one line back; fires with a sentence."""
+        message: Message = yield self.found(words)
+        if not self._quarantine("removed", [message]):
+            raise Refusal(f"It is removed already: {self.quoted(message)}")
+        restored = f"aihistory/restore {self.script.obj.key} = {message.id}"
+        return f"Removed: {self.quoted(message)} To restore it: {restored}"
+
+    @inlineCallbacks
+    def restore(self, words: str) -> Steps[str]:
+        """Use a line again; fires with a sentence."""
+        message: Message = yield self.found(words)
+        lines = self._with_results([message])
+        if not self.script.memory.quarantine.release([line.id for line in lines]):
+            raise Refusal(f"It is not removed: {self.quoted(message)}")
+        self._make_again(lines)
+        self._audit("restored", lines)
+        return f"Restored: {self.quoted(message)}"
+
+    @inlineCallbacks
+    def correct(self, words: str, text: str) -> Steps[str]:
+        """Put another text into the place of a line that is still live; fires with a sentence."""
+        message, name = (yield self.found(words)), self.script.obj.key
+        text = storable(" ".join(text.split()))
+        if not text or text == message.content:
+            raise Refusal("Write what the line should say.")
+        metadata = {key: value for key, value in message.metadata.items() if key != SAID_ONCE}
+        new = replace(
+            message,
+            id="",
+            content=text,
+            tokens=0,
+            tool_calls=(),
+            metadata={**metadata, CORRECTS: message.id},
+        )
+
+        def put() -> None:
+            with self.script.store.transaction():
+                if not self.script.history.insert(new, behind=message.id):
+                    raise Refusal(
+                        f"The line has left the live history. Remove it instead: "
+                        f"aihistory/remove {name} = {message.id}"
+                    )
+                self._quarantine("corrected", [message])
+
+        yield self.script.run_exclusive(put)
+        return f"{name} has it as: {self.quoted(new)}"
+
+    def quoted(self, message: Message) -> str:
+        """The beginning of a line, in quotation marks."""
+        text = " ".join(spoken(message, self.script.tools.traits.speaks).split())
+        return f"“{text if len(text) <= QUOTED_CHARS else f'{text[:QUOTED_CHARS]}…'}”"
+
+    def _said_with(self, reply: Message) -> list[Message]:
+        """A reply, and what else was said in answer to the same lines, up to it."""
+        trace, speaks = ReplyTrace.of(reply), self.script.tools.traits.speaks
+        answers = trace.answers if trace else ()
+        said = [reply]
+        for message in self.seen.around(reply.id) if answers else ():
+            other = ReplyTrace.of(message) if is_reply(message, speaks) else None
+            if other and other.answers == answers and message.id < reply.id:
+                said.append(message)
+        return said
+
+    def _quarantine(self, act: str, lines: Sequence[Message]) -> bool:
+        """Use lines no more; returns whether one of them was used until now."""
+        lines = self._with_results(lines)
+        added = self.script.memory.quarantine.add({line.id: "" for line in lines})
+        self._make_again(lines)
+        self._audit(act, lines)
+        return added > 0
+
+    def _with_results(self, lines: Sequence[Message]) -> list[Message]:
+        """Lines with the results of their calls."""
+        calls = {call for line in lines for call in call_ids(line)}
+        near = self.seen.around(lines[0].id) if calls else ()
+        return [*lines, *(m for m in near if m.role == "tool" and m.tool_call_id in calls)]
+
+    def _make_again(self, lines: Iterable[Message]) -> None:
+        """Have the summaries that hold these lines made again, in a lull."""
+        ids, state = {line.id for line in lines}, self.script.state
+        records = (r for r in self.seen.summaries() if not r.rolled_back and r.tier != UNSUMMARISED)
+        stale = [record.id for record in records if not ids.isdisjoint(record.source_ids)]
+        if stale:
+            state.stale = list(dict.fromkeys((*state.stale, *stale)))
+
+    def _audit(self, kind: str, lines: Iterable[Message]) -> None:
+        self.script.audit(kind, lines=[line.id for line in lines], by=stable_id(self.by))

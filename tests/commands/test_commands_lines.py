@@ -1,0 +1,240 @@
+"""Lines taken back, answered anew, removed and corrected: `ai/undo`, `ai/again`, `aihistory`."""
+
+from evennia_ai.game.seeing import stable_id
+from evennia_ai.history.verification import verify
+from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.privacy.forget import forget_people
+from evennia_ai.recall.values import Query
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.testing import call
+from tests.command_line import WholePagesTest
+from tests.waiting import wait_for
+
+
+class LinesTest(WholePagesTest):
+    """Char talks with Aria as a player; Char2 stands beside them."""
+
+    def setUp(self):
+        super().setUp()
+        self.char2.location = self.room1
+        self.be("Player")
+
+    def prompt(self):
+        return str(build_llm_messages(self.script, self.aria))
+
+    def found(self, words):
+        query = Query(words, 20, "staff", observations=True, tools=True)
+        return [hit.text for hit in wait_for(self.script.memory.search(query))]
+
+    def stored(self, words):
+        return [m for m in self.script.history.messages() if words in str(m.to_dict())]
+
+    def assertProven(self):  # noqa: N802 - unittest's own form
+        self.assertEqual(verify(self.script.history.evidence()), ())
+
+
+class TestUndo(LinesTest):
+    def test_own_answer(self):
+        """No prompt and no search has it any more; it stays stored, marked for staff."""
+        self.talk("Aria, who rules here?", "The wharfinger rules here.")
+        self.assertIn("wharfinger", self.prompt())
+        self.assertTold("ai/undo Aria", "Taken back: “The wharfinger rules here.”")
+        self.assertNotIn("wharfinger", self.prompt())
+        self.assertIn("who rules here?", self.prompt())
+        self.assertNotIn("wharfinger", str(self.found("the wharfinger rules")))
+        self.assertEqual(len(self.stored("wharfinger")), 1)
+        self.assertProven()
+        self.be("Admin")
+        self.assertTold("aihistory Aria", "[removed] Aria (say): The wharfinger")
+        self.assertEqual(self.logged("taken_back")[0]["by"], stable_id(self.char1))
+
+    def test_all_that_the_turn_said(self):
+        """What a turn said in two pieces, one of them beside a call, goes together."""
+        both = ModelReply(content="The wharfinger rules.", tool_calls=call("look"), model="m")
+        self.talk("Aria, who rules here?", both, "Or the cooper does.")
+        self.assertIn("wharfinger", self.prompt())
+        self.typed("ai/undo Aria")
+        self.assertNotIn("wharfinger", self.prompt())
+        self.assertNotIn("cooper", self.prompt())
+        self.assertEqual(len(self.stored("wharfinger")), 1)
+
+    def test_one_after_the_other(self):
+        """Typed again it takes back the answer before, then nothing is left."""
+        self.talk("Aria, who rules?", "The wharfinger.")
+        self.talk("Aria, who else?", "The cooper.")
+        self.assertTold("ai/undo Aria", "The cooper.")
+        self.assertTold("ai/undo Aria", "The wharfinger.")
+        self.assertTold("ai/undo Aria", "has given you no answer")
+
+    def test_only_what_was_said_to_them(self):
+        """A player takes back no answer to somebody else; staff do, the newest of all."""
+        self.talk("Aria, who rules?", "The wharfinger.")
+        self.talk("Aria, and you?", "I am the cooper.", speaker=self.char2)
+        self.assertTold("ai/undo Aria", "The wharfinger.")
+        self.assertTold("ai/undo Aria", "has given you no answer")
+        self.be("Admin")
+        self.assertTold("ai/undo Aria", "I am the cooper.")
+
+    def test_of_a_whisper(self):
+        """An answer in private is taken back by whom it was for."""
+        self.model.answers = ["The wharfinger, between us."]
+        self.char1.at_say("who rules?", receivers=[self.aria], whisper=True)
+        self.tick()
+        self.assertTold("ai/undo Aria", "The wharfinger, between us.")
+
+    def test_others_whispers_are_for_admins(self):
+        """A builder who may change Aria takes back no private answer to somebody else."""
+        self.model.answers = ["The wharfinger, between us."]
+        self.char2.at_say("who rules?", receivers=[self.aria], whisper=True)
+        self.tick()
+        self.be("Builder")
+        self.aria.locks.add("control:all()")
+        shown = self.assertTold("ai/undo Aria", "has given anybody no answer")
+        self.assertNotIn("wharfinger", shown)
+        self.be("Admin")
+        self.assertTold("ai/undo Aria", "The wharfinger, between us.")
+
+    def test_compacted_since(self):
+        """No later summary has it; the archive does."""
+        self.talk("Aria, who rules?", "The wharfinger.")
+        self.typed("ai/undo Aria")
+        self.fill(30)
+        self.configure(compact_preserve_window=2)
+        self.model.default = "They talked of many things, word by word."
+        done = wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertTrue(done["success"], done)
+        self.assertNotIn("wharfinger", str([r.messages for r in self.model.requests[-2:]]))
+        segments = list(self.script.history.segments())
+        self.assertIn("wharfinger", str([m.content for s in segments for m in s.messages]))
+        self.assertProven()
+
+    def test_forgotten(self):
+        """What is forgotten leaves the list of what was taken back, too."""
+        self.talk("Aria, who rules?", "The wharfinger.")
+        self.typed("ai/undo Aria")
+        people = [stable_id(self.char1)]
+        run = self.script.run_exclusive(
+            lambda: forget_people(self.script, self.aria, people, "2026-01-01T00:00:00+00:00")
+        )
+        wait_for(run)
+        self.assertIsNone(self.script.db.quarantine)
+
+
+class TestAgain(LinesTest):
+    def test_another_answer(self):
+        """The line is answered once more, by a prompt without the first answer."""
+        self.talk("Aria, who rules here?", "The wharfinger rules here.")
+        told = self.lines_of(self.char2)
+        self.model.answers = ["Nobody rules the quay."]
+        self.assertTold("ai/again Aria", "Aria answers again: “Aria, who rules here?”")
+        self.assertEqual(self.tick(), "turn")
+        asked = str(self.model.requests[-1].messages)
+        self.assertNotIn("wharfinger", asked)
+        self.assertIn("who rules here?", asked)
+        self.assertIn("Nobody rules the quay.", str(told))
+        self.assertEqual(len(self.stored("who rules here?")), 1)
+        self.assertProven()
+
+    def test_after_undo(self):
+        """An answer that was taken back can be asked for again; so can the next one."""
+        self.talk("Aria, who rules here?", "The wharfinger.")
+        self.typed("ai/undo Aria")
+        for answer in ("The cooper.", "The miller."):
+            self.model.answers = [answer]
+            self.assertTold("ai/again Aria", "answers again")
+            self.assertEqual(self.tick(), "turn")
+        self.assertIn("miller", self.prompt())
+        self.assertNotIn("cooper", self.prompt())
+
+    def test_refused(self):
+        """Twice in a row, away from her, switched off, and without an answer: it says why."""
+        self.assertTold("ai/again Aria", "has given you no answer")
+        self.talk("Aria, who rules here?", "The wharfinger.")
+        self.char1.location = self.room2
+        self.assertTold("ai/again Aria", "only where both of you are")
+        self.char1.location = self.room1
+        self.script.db.enabled = False
+        self.assertTold("ai/again Aria", "switched off")
+        self.script.db.enabled = True
+        self.assertIn("wharfinger", self.prompt())
+        self.typed("ai/again Aria")
+        self.assertTold("ai/again Aria", "is answering it already")
+
+    def test_asleep(self):
+        """It wakes up for it."""
+        self.talk("Aria, who rules here?", "The wharfinger.")
+        self.script.fall_asleep()
+        self.model.answers = ["The cooper."]
+        self.typed("ai/again Aria")
+        self.assertEqual(self.tick(), "turn")
+        self.assertIn("cooper", self.prompt())
+
+
+class TestOneLine(LinesTest):
+    """Staff remove, restore and correct one line."""
+
+    def setUp(self):
+        super().setUp()
+        self.be("Admin")
+        self.say("The mayor of Quayside is Bolko.", self.char2)
+        self.tick()
+        (self.line,) = self.stored("Bolko")
+        self.aria.journal.add("The mayor is Bolko.", source_message_ids=(self.line.id,))
+
+    def test_removed_and_restored(self):
+        """By its words; what rests on it goes with it, and comes back with it."""
+        before = sorted(self.found("mayor Bolko"))
+        self.assertEqual(len(before), 2)
+        self.assertTold("aihistory/remove Aria = is bolko", "Removed: “The mayor", self.line.id)
+        self.assertNotIn("Bolko", self.prompt())
+        self.assertEqual(self.found("mayor Bolko"), [])
+        self.assertTold("aihistory/remove Aria = is bolko", "is removed already")
+        self.assertTold("aimemory/quarantine Aria", f"a line ({self.line.id})")
+        self.assertTold(f"aihistory/restore Aria = {self.line.id}", "Restored")
+        self.assertEqual(sorted(self.found("mayor Bolko")), before)
+        self.assertTold(f"aihistory/restore Aria = {self.line.id}", "It is not removed")
+        self.typed("aihistory/remove Aria = krakens", until="is in no line")
+        self.assertProven()
+
+    def test_corrected(self):
+        """The new text stands in its place, as that person's words, and is theirs to forget."""
+        self.talk("Aria, noted?", "Noted.")
+        self.assertTold("aihistory/correct Aria = is Bolko: The mayor is Greta.", "has it as")
+        self.assertNotIn("Bolko", self.prompt())
+        (new,) = self.stored("Greta")
+        self.assertEqual((new.speaker, new.audience), (self.line.speaker, self.line.audience))
+        ids = [m.id for m in self.script.history.messages()]
+        self.assertEqual(ids.index(new.id), ids.index(self.line.id) + 1)
+        self.assertTrue(any("Greta" in text for text in self.found("mayor Greta")))
+        self.assertTold("aihistory Aria", "[corrected] Char2 (say): The mayor is Greta.")
+        self.assertTold("aihistory/correct Aria = is Greta:", "what the line should say")
+        self.assertTold("aihistory/correct Aria = Greta", "Usage:")
+        self.assertProven()
+
+    def test_answers_with_calls(self):
+        """A spoken call is corrected with its result, which leaves the prompt with it."""
+        self.talk("Aria, well?", call("say", text="The wharfinger rules."))
+        self.typed("aihistory/correct Aria = wharfinger: The cooper rules.")
+        self.assertNotIn("wharfinger", self.prompt())
+        self.assertIn("The cooper rules.", self.prompt())
+        self.assertProven()
+
+    def test_in_the_archive(self):
+        """A line in a summary is removed and its summary made again; correcting it is refused."""
+        self.fill(30)
+        self.configure(compact_preserve_window=2)
+        self.model.default = "The mayor is Bolko, they said, among many other things."
+        self.assertTrue(
+            wait_for(compact_conversation_history(self.script, self.aria, force=True))["success"]
+        )
+        until = "has left the live history"
+        self.typed(f"aihistory/correct Aria = {self.line.id}: Greta.", until)
+        self.typed("aihistory/remove Aria = of Quayside", until="Removed")
+        self.assertEqual(len(self.script.state.stale), 1)
+        self.assertEqual(self.found("mayor Bolko"), [])
+
+    def test_for_admins(self):
+        self.be("Builder")
+        for switch in ("remove", "restore", "correct"):
+            self.assertIn("is not available", self.typed(f"aihistory/{switch} Aria = Bolko: x"))
