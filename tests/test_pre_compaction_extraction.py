@@ -145,7 +145,7 @@ class TestPreCompactionExtraction(AssistantTest):
         self.extract()
         (written,) = self.aria.journal.recent()
         self.assertEqual(written.source_message_ids[:2], (said[2].id, said[6].id))
-        self.assertIn(f"3. user: {said[2].content[:12]}", str(self.model.requests[0].messages))
+        self.assertIn(f"3. (user: {said[2].content[:12]}", str(self.model.requests[0].messages))
 
     def test_notes_of_a_scope_outlive_a_model_that_fails_at_the_next(self):
         """They are written; the report says that the pass failed."""

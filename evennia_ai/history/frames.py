@@ -1,17 +1,15 @@
-"""Frames of data: who said a line, what a block holds, which id a row has.
+"""Frames of data: who said a line, what nobody said, which id a row has.
 
-Each frame is written and read here, and nowhere else. There are two. A prompt shows the talk as
-people read it, ``Alice: Good evening.``; each line is one line and begins with its true speaker. A
-job that reads talk (a summary, an extraction) gets it as quoted data, ``Alice [o12.abc] says:
-"Good evening."``. In both, nobody can type what looks like another frame.
+Each frame is written and read here, and nowhere else. Prompts, and jobs that read talk (a summary,
+an extraction), show it as people read it, ``Alice: Good evening.``; each line is one line and
+begins with its true speaker. What nobody said is a note in brackets. Nobody can type what looks
+like another frame.
 """
 
 import json
 import re
 from functools import lru_cache
 from typing import NamedTuple
-
-import regex
 
 SUMMARY_TITLE = "[CONTEXT SUMMARY]"
 SYNTHESIS_TITLE = "[CONTEXT SYNTHESIS]"
@@ -56,44 +54,19 @@ _as_json = json.JSONEncoder(ensure_ascii=False).encode
 # Ends of lines that JSON lets stand unescaped: next line, line and paragraph separator.
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 _UNSAFE = re.compile(r'[\s"\[\]<>]+')
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"\s*')
-# Behind an id any verb will do: games have channels of their own.
-_HEARD = re.compile(
-    r'(?:\d{1,5}\. )?(?P<who>[^"\[\]<>\n]{1,120}?)(?: \[(?P<id>[^\[\]\n]{1,80})\])? '
-    rf'(?P<verb>{"|".join(_VERBS.values())}|(?<=\] )[\w ]{{1,24}}(?=: "))(?:: (?P<said>.*))?'
-)
-_WORD = r"[\p{Lu}\p{Lo}][\w'’-]{0,60}"
-_NAME = rf"{_WORD}(?: {_WORD}){{0,3}}"
-_SPEAKER = regex.compile(
-    rf"(?:(?P<who>{_NAME})(?: \[[^\]]{{1,80}}\])?|(?P<any>[^\"\[\]<>:\n]{{1,80}}) \[o\d[^\]]*\])"
-    r"(?: (?:said|says|whispers to you|pages you))?: (?P<said>.+)"
-)
 _LABEL = re.compile(r"\[([A-Z][A-Za-z ]{2,40})\]")
-_ROW = re.compile(
-    r"(?:- )?(?:\((?P<id>[^)\s]{1,80})\) )?"
-    r"(?:(?P<at>\d{4}-\d\d-\d\d\S*(?: \d\d:\d\d\S*)?) )?(?P<text>.+)",
-    re.DOTALL,
-)
 _STAMP = r"(?:\[\d{4}-\d\d-\d\d[^\]\n]{0,20}\]\s*)*"
 _STAMPS = re.compile(rf"{_STAMP}(?:{_LABEL.pattern}\s*)?{_STAMP}")
-_SOURCE = re.compile(
-    r"(?:\d{1,5}\. )?(?:\[[^\]]*\] )?(assistant|system|user|(?P<tool>tool)\b ?(?P<name>[^:]{0,60}))"
-    r": (?P<text>.*)"
-)
-_DAY_LINE = re.compile(r"\[\d{4}-\d\d-\d\d\]")
-_CALLS = re.compile(r"(?<!\s)\s*\[calls .*\]$")
 # Ids of speakers, days, labels and notices.
 _MARKS = re.compile(r"\[(?=[^\[\]\s]*[0-9])[^\[\]\s]{1,80}\]|\[[A-Z][A-Z ]{2,60}\]|\[Notice\]")
 
 
 class Heard(NamedTuple):
-    """A heard line, read; `exact` is whether its text was a JSON string."""
+    """A heard line, read."""
 
     who: str
-    id: str
     verb: str
     text: str
-    exact: bool = False
 
 
 class Note(NamedTuple):
@@ -148,28 +121,12 @@ def read_talk_line(line: str) -> Heard | Note | None:
     verb, text = spoken["how"] or _VERBS["say"], spoken["text"]
     if verb == _VERBS["say"] and (posed := _POSE.fullmatch(text)):
         verb, text = _VERBS["pose"], posed["text"]
-    return Heard(spoken["who"], "", verb, text, exact=True)
+    return Heard(spoken["who"], verb, text)
 
 
 def quoted(text: str) -> str:
     """A text as a JSON string on one line, by any reading of what ends a line."""
     return _LINE_ENDS.sub(lambda end: f"\\u{ord(end.group()):04x}", _as_json(text))
-
-
-def unquoted(text: str) -> str:
-    """The text that stands as a JSON string; any other as it is, without quote marks around it."""
-    if not text.startswith('"'):
-        return text
-    try:
-        return str(json.loads(text, strict=False))
-    except ValueError:
-        return text.strip('"')
-
-
-def on_one_line(text: str) -> str:
-    """A text as it may stand behind a label: as a JSON string if it has several lines."""
-    plain = text.splitlines() in ([], [text]) and not text.startswith('"')
-    return text if plain else quoted(text)
 
 
 def one_line(text: str) -> str:
@@ -183,50 +140,9 @@ def speaker_label(key: str, speaker_id: str) -> str:
     return one_line(key) + (f" [{one_line(speaker_id)}]" if has_id else "")
 
 
-def heard_line(key: str, speaker_id: str, channel: str, text: str) -> str:
-    """One heard line as quoted data: ``Alice [o12.abc] says: "hello"``."""
-    verb = one_line(_VERBS.get(channel, channel))
-    return f"{speaker_label(key, speaker_id)} {verb}: {quoted(text)}"
-
-
-def read_heard(line: str) -> Heard | None:
-    """What `heard_line` wrote, or a line like it, perhaps numbered or without quotes; else None.
-
-    Without an id in the line the verb must be that of a known channel.
-    """
-    found = _HEARD.fullmatch(line)
-    if found is None:
-        return None
-    said = found["said"] or ""
-    is_string = bool(_STRING.fullmatch(said))
-    return Heard(found["who"].strip(), found["id"] or "", found["verb"], unquoted(said), is_string)
-
-
-def is_framed(line: str) -> bool:
-    """Whether a line has the form of those a summariser is given: a heard line, a day."""
-    heard = read_heard(line)
-    return bool((heard and heard.id) or _DAY_LINE.fullmatch(line) or _SOURCE.match(line))
-
-
-def read_spoken(line: str) -> Heard | None:
-    """A heard line or a row of a summary, ``Bob: …``; None for words that name no speaker."""
-    if heard := read_heard(line):
-        return heard
-    found = _SPEAKER.fullmatch(line)
-    return found and Heard(found["who"] or found["any"], "", "says", unquoted(found["said"]))
-
-
 def without_marks(text: str) -> str:
     """A text without the labels, days and ids of speakers in brackets."""
     return _MARKS.sub(" ", text) if "[" in text else text
-
-
-class Row(NamedTuple):
-    """A row of a labelled block, read: its id, its time and the rest, as far as it has them."""
-
-    id: str
-    at: str
-    text: str
 
 
 def row(row_id: str, day: str, who: str, text: str) -> str:
@@ -234,37 +150,6 @@ def row(row_id: str, day: str, who: str, text: str) -> str:
     return " ".join(filter(None, (f"- ({row_id})", day, who and f"{who}:", quoted(text))))
 
 
-def read_row(line: str) -> Row | None:
-    """A row of a block, without its quotes if it names no speaker; None for an empty line."""
-    found = _ROW.fullmatch(line.strip())
-    return found and Row(found["id"] or "", found["at"] or "", unquoted(found["text"]))
-
-
 def without_stamps(text: str) -> str:
     """A row of a summary without the days and the label in front of it."""
     return _STAMPS.sub("", text.strip(), count=1)
-
-
-class SourceLine(NamedTuple):
-    """A line that nobody spoke: its role, its tool's name and its text."""
-
-    role: str
-    tool: str
-    text: str
-
-
-def source_line(role: str, text: str, tool: str = "", calls: str = "") -> str:
-    """What the assistant wrote or a tool gave out, as a line of a summary's request."""
-    who = f"tool {one_line(tool)}" if role == "tool" else role
-    called = f"[calls {on_one_line(calls)}]" if calls else ""
-    return f"{who}: {' '.join(filter(None, (on_one_line(text), called)))}"
-
-
-def read_source_line(line: str) -> SourceLine | None:
-    """What `source_line` wrote, without the calls; None for other lines."""
-    found = _SOURCE.match(line)
-    if found is None:
-        return None
-    role, text = found["tool"] or found[1], found["text"]
-    text = text if found["tool"] else _CALLS.sub("", text)
-    return SourceLine(role, found["name"] or "", unquoted(text))

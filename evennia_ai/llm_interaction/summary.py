@@ -9,7 +9,7 @@ from typing import Any
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
-from evennia_ai.history.frames import MESSAGES_LABEL, heard_line, is_framed, source_line
+from evennia_ai.history.frames import MESSAGES_LABEL, note, shown_name, talk_line
 from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, tool_calls
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.history.records import as_dicts, as_list, as_text
@@ -38,7 +38,7 @@ from evennia_ai.llm_interaction.regions import Prompt, text_tokens
 from evennia_ai.llm_interaction.reply import strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import loaded
-from evennia_ai.llm_interaction.transcript import FACTS_STOPS, as_task_prompt
+from evennia_ai.llm_interaction.transcript import CALLS, FACTS_STOPS, as_task_prompt
 from evennia_ai.llm_interaction.values import FORM, ModelReply
 from evennia_ai.protocol import Assistant
 
@@ -172,11 +172,11 @@ def request_text(lines: Sequence[str]) -> str:
 
 def _line(message: Message) -> str:
     if message.role == "user" and message.speaker:
-        speaker, channel = message.speaker, message.channel or "say"
-        return heard_line(speaker.key, speaker.id, channel, message.content)
+        return talk_line(message.speaker_name, message.channel or "say", message.content)
+    label = f"tool {shown_name(message.name)}" if message.role == "tool" else message.role
     made = [call.get("function") or {} for call in tool_calls(message)]
     calls = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in made)
-    return source_line(message.role, message.content, message.name, calls)
+    return note(label, f"{message.content} {CALLS}{calls}]" if calls else message.content)
 
 
 @inlineCallbacks
@@ -439,7 +439,7 @@ def finished(
     """
     if is_extract and reply.content.strip() and not reply.tool_calls:
         return capped(reply.content, min(task.cap, int(task.tokens * EXTRACT_SHARE)), count), []
-    text = accepted(reply)
+    text = accepted(reply, task.plain.text)
     if count(text) >= task.tokens:
         raise ModelError(f"not shorter than its source ({task.tokens} tokens)")
     text = capped(text, task.cap, count)
@@ -474,18 +474,20 @@ def summary_prompt(script: Assistant, instructions: str | None = None, language:
     return f"{prompt}\n\nAdditional instructions: {instructions}" if instructions else prompt
 
 
-def accepted(reply: ModelReply) -> str:
+def accepted(reply: ModelReply, source: str = "") -> str:
     """The text of a reply if it is a summary.
 
-    Lines in the form of the request's are left out. Raises `ModelError` if it is empty, shaped like
-    a tool call, mostly the request or mostly repetition.
+    Lines of the `source` are left out. Raises `ModelError` if it is empty, shaped like a tool call,
+    mostly the request or mostly repetition.
     """
     text = strip_markup(reply.content).strip()
     if reply.tool_calls:
         raise ModelError("a tool call instead of a summary")
     if not text:
         raise ModelError("an empty summary")
-    own = "\n".join(line for line in text.split("\n") if not is_framed(line))
+    shown = set(source.split("\n"))
+    rows = (line for line in text.split("\n") if _NUMBER.sub("", line) not in shown)
+    own = "\n".join(rows)
     if text.startswith(MESSAGES_LABEL) or len(own) < len(text) / 2:
         raise ModelError("an echo of the request instead of a summary")
     said = words(own)

@@ -12,9 +12,7 @@ from evennia_ai.history.frames import (
     NOTICED,
     Heard,
     Note,
-    read_heard,
-    read_row,
-    read_source_line,
+    read_talk_line,
     without_marks,
 )
 from evennia_ai.llm_interaction.conversation import HERE, LANGUAGE, NOW, read_prompt
@@ -24,6 +22,8 @@ STOPS = ('"', "\n")
 FACTS = "Facts worth keeping, one a line, with names and numbers:\n-"
 FACTS_STOPS: tuple[str, ...] = ("\n\n",)
 MOST_FACTS = 8
+# Where a line of a job goes on with the assistant's calls.
+CALLS = "[calls "
 
 
 def as_transcript(messages: Iterable[Mapping[str, object]], name: str) -> str:
@@ -74,12 +74,16 @@ def read_facts(text: str) -> tuple[str, ...]:
 
 def _line(row: str) -> str:
     """A line of a job's text; empty for one that is nothing."""
-    if heard := read_heard(row):
-        return _spoken_line(heard)
-    if made := read_source_line(row):  # what tools gave out is no news to a summary
-        return "" if made.tool or not made.text else _flat(f"I: {made.text}")
-    plain = read_row(without_marks(row))
-    return _flat(plain.text) if plain else ""
+    line = read_talk_line(row)
+    if isinstance(line, Heard):
+        return _spoken_line(line)
+    if line is None:
+        return _flat(without_marks(row))
+    if line.label == NOTICED:
+        return _flat(line.text)
+    said = line.text.partition(CALLS)[0]
+    # What tools gave out is no news to a summary.
+    return _flat(f"I: {said}") if said and line.label == "assistant" else ""
 
 
 def _spoken_line(heard: Heard) -> str:

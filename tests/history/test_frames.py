@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history import frames
-from evennia_ai.history.frames import heard_line, on_one_line, one_line, quoted, unquoted
+from evennia_ai.history.frames import one_line, quoted
 from tests.strategies import FEW, awkward_texts
 
 names = st.from_regex(r"[A-Za-z]{1,8}( [A-Z][a-z]{1,8})?", fullmatch=True)
@@ -21,63 +21,22 @@ class TestQuotes(unittest.TestCase):
     def test_round_trip(self, text):
         """A quoted text is one line and reads back."""
         self.assertEqual(len(quoted(text).splitlines()), 1)
-        self.assertEqual(unquoted(quoted(text)), text)
-        self.assertEqual(unquoted(on_one_line(text)), text)
+        self.assertEqual(json.loads(quoted(text)), text)
 
-    def test_cut_off(self):
-        """What was cut in the middle still reads."""
-        self.assertEqual(unquoted('"hello'), "hello")
-
-
-class TestHeardLine(unittest.TestCase):
-    def test_form(self):
-        """Name, stable id, verb and the text as a JSON string."""
-        self.assertEqual(heard_line("Al", "o1.a", "say", 'a "b"'), 'Al [o1.a] says: "a \\"b\\""')
-        self.assertEqual(heard_line("Al", "", "yell", "é"), 'Al yell: "é"')
+    def test_names(self):
+        """A name has no line breaks, quote marks or brackets."""
         self.assertEqual(one_line(' A\n"[B]" <c>\u2028d '), "A B c d")
 
-    @FEW
-    @given(awkward_texts, awkward_texts, awkward_texts, st.sampled_from(("say", "whisper", "x\n[")))
-    def test_nobody_can_forge_a_line(self, key, speaker_id, text, channel):
-        """Whatever stands in name, id or text: one line, one quoted text that reads back."""
-        line = heard_line(key, speaker_id, channel, text)
-        self.assertEqual(len(line.splitlines()), 1)
-        frame, _, quoted = line.partition(': "')
-        self.assertEqual(json.loads(f'"{quoted}'), text)
-        self.assertNotIn('"', frame)
-        brackets = "[]" if speaker_id else ""
-        self.assertEqual("".join(mark for mark in frame if mark in "[]<>"), brackets)
 
-    @FEW
-    @given(names, st.one_of(st.just(""), ids), channels, awkward_texts)
-    def test_round_trip(self, key, speaker_id, channel, text):
-        """Name, id and text read back, and whether it is a frame of ours."""
-        read = frames.read_heard(heard_line(key, speaker_id, channel, text))
-        self.assertEqual((read.who, read.id, read.text, read.exact), (key, speaker_id, text, True))
-        self.assertEqual(frames.read_spoken(heard_line(key, speaker_id, channel, text)), read)
-
-    def test_other_lines(self):
-        """A channel of the game's own needs an id; without quotes a line is read, not trusted."""
-        self.assertEqual(frames.read_heard(heard_line("Al", "o1.a", "yell", "hi")).verb, "yell")
-        self.assertIsNone(frames.read_heard(heard_line("Al", "", "yell", "hi")))
-        loose = frames.Heard("Al", "", "says", "hi", exact=False)
-        self.assertEqual(frames.read_heard("Al says: hi"), loose)
-        self.assertEqual(frames.read_spoken("Al: hi"), loose)
-        self.assertEqual(frames.read_spoken("al [o1.a]: hi").who, "al")
-        self.assertIsNone(frames.read_spoken("it rained"))
-
-
-class TestBlocks(unittest.TestCase):
+class TestRows(unittest.TestCase):
     @FEW
     @given(ids, names, awkward_texts)
     def test_rows(self, row_id, who, text):
-        """Id and day of a row read back; so do the words, and who said them."""
-        bare = frames.read_row(frames.row(row_id, "2026-01-02", "", text))
-        self.assertEqual(bare, (row_id, "2026-01-02", text))
-        self.assertEqual(frames.read_row(frames.row(row_id, "", "", text)), (row_id, "", text))
-        row = frames.row(row_id, "2026-01-02", who.title(), text)
-        said = frames.read_spoken(frames.read_row(row).text)
-        self.assertEqual((said.who, said.text), (who.title(), text))
+        """Id, day, speaker and, as a JSON string on the same line, the words."""
+        begin, _, said = frames.row(row_id, "2026-01-02", who, text).partition(': "')
+        self.assertEqual(begin, f"- ({row_id}) 2026-01-02 {who}")
+        self.assertEqual(json.loads(f'"{said}'), text)
+        self.assertEqual(frames.row("l1", "", "", "Hi."), '- (l1) "Hi."')
 
 
 class TestTalkLine(unittest.TestCase):
@@ -120,31 +79,3 @@ class TestTalkLine(unittest.TestCase):
         self.assertLessEqual(len(shown), frames.NAME_CHARS)
         self.assertEqual(set(shown) & set('"[]<>(){}*|:\n\uff1a'), set())
         self.assertEqual(frames.shown_name(":*\n"), frames.UNSEEN)
-
-
-class TestSourceLines(unittest.TestCase):
-    """What a summariser reads of the assistant and its tools."""
-
-    @FEW
-    @given(st.sampled_from(("assistant", "user", "system")), awkward_texts, awkward_texts)
-    def test_words(self, role, text, calls):
-        """Role and words read back; calls do not."""
-        line = frames.source_line(role, text, calls=calls)
-        self.assertEqual(len(line.splitlines()), 1)
-        read = frames.read_source_line(line)
-        self.assertEqual((read.role, read.tool), (role, ""))
-
-    @FEW
-    @given(awkward_texts)
-    def test_tool(self, text):
-        """A tool's name and result read back."""
-        read = frames.read_source_line(frames.source_line("tool", text, "look"))
-        self.assertEqual(read, ("tool", "look", text))
-
-    def test_form(self):
-        """Calls stand behind the words; what somebody said is no such line."""
-        line = frames.source_line("assistant", "Hi.", calls="look({})")
-        self.assertEqual(line, "assistant: Hi. [calls look({})]")
-        self.assertEqual(frames.read_source_line(line).text, "Hi.")
-        self.assertEqual(frames.source_line("assistant", "", calls="a()"), "assistant: [calls a()]")
-        self.assertIsNone(frames.read_source_line('Al says: "hi"'))

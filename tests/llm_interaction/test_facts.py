@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.frames import heard_line
+from evennia_ai.history.frames import talk_line
 from evennia_ai.llm_interaction.facts import (
     APPENDIX_SHARE,
     APPENDIX_TITLE,
@@ -42,7 +42,7 @@ def talk_of(talk):
     """A talk as a summariser reads it, and who speaks in it."""
     rows = [row.split(": ", 1) for row in talk["lines"].strip().splitlines()]
     people = sorted({who for who, _ in rows})
-    lines = [heard_line(who, f"o1.{people.index(who)}a", "say", text) for who, text in rows]
+    lines = [talk_line(who, "say", text) for who, text in rows]
     return request_text(["[2026-11-22]", *lines]), people
 
 
@@ -225,5 +225,5 @@ class TestRefusals(unittest.TestCase):
 
     def test_small_talk(self):
         """A talk of few facts may be summarised without any."""
-        source = request_text([heard_line("Alice", "o1.a", "say", "Good evening, and good night.")])
+        source = request_text([talk_line("Alice", "say", "Good evening, and good night.")])
         self.assertFalse(self.refused("They greeted each other.", source, ()))

@@ -5,7 +5,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.frames import MESSAGES_LABEL, heard_line, note, source_line, talk_line
+from evennia_ai.history.frames import MESSAGES_LABEL, note, talk_line
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
 from evennia_ai.llm_interaction.conversation import HERE, LANGUAGE, NOW, summary_text
 from evennia_ai.llm_interaction.transcript import (
@@ -16,8 +16,6 @@ from evennia_ai.llm_interaction.transcript import (
     read_facts,
 )
 from tests.strategies import FEW
-
-BOB = "o5.b"
 
 
 def system(text="Aria is a smith."):
@@ -105,7 +103,7 @@ class TestTranscript(unittest.TestCase):
 
         No examples stand in it: they would become facts.
         """
-        text = as_task_prompt([system(), user(heard_line("Bob", BOB, "say", "I owe Al 4."))], FACTS)
+        text = as_task_prompt([system(), user(talk_line("Bob", "say", "I owe Al 4."))], FACTS)
         self.assertTrue(text.endswith("with names and numbers:\n-"))
         self.assertNotIn("traveller", text)
         self.assertEqual(read_facts(" A is B.\n- A is B.\n-\n- C!\n- D is"), ("A is B.", "C!"))
@@ -116,11 +114,11 @@ class TestTranscript(unittest.TestCase):
         source = (
             MESSAGES_LABEL,
             "[2026-01-02]",
-            heard_line("Bob", BOB, "say", "Hello"),
-            heard_line("Bob", BOB, "leave", ""),
-            source_line("assistant", "Good day.", calls="look()"),
-            source_line("assistant", "", calls="look()"),
-            source_line("tool", "A room.", "look"),
+            talk_line("Bob", "say", "Hello"),
+            talk_line("Bob", "leave", ""),
+            note("assistant", "Good day. [calls look()]"),
+            note("assistant", "[calls look()]"),
+            note("tool look", "A room."),
             "odd",
         )
         self.assertEqual(

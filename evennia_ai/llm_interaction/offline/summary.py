@@ -9,9 +9,9 @@ import regex
 
 from evennia_ai.history.frames import (
     MESSAGES_LABEL,
-    read_row,
-    read_source_line,
-    read_spoken,
+    NOTICED,
+    Note,
+    read_talk_line,
     without_stamps,
 )
 from evennia_ai.language.script import folded, is_asked, is_unparted, size, words
@@ -61,18 +61,15 @@ def summarise(user: str) -> str:
 def spoken_rows(rows: Iterable[str]) -> Iterable[tuple[str, str]]:
     """Who said what, row by row: of messages what people said, of summaries all."""
     for row in rows:
-        source = read_source_line(row.strip())
-        if source:
-            if source.role == "user":
-                yield "", source.text[:MAX_CHARS]
-            continue  # else of the assistant, a tool or the game
-        lead = read_row(row.strip()[: 2 * MAX_CHARS])
-        text = without_stamps(lead.text[:MAX_CHARS]) if lead else ""
-        spoken = read_spoken(text)
-        if spoken:
-            yield spoken.who, spoken.text
+        text = without_stamps(row).removeprefix("- ")
+        line = read_talk_line(text)
+        if isinstance(line, Note):
+            if line.label in (NOTICED, "user"):  # else of the assistant, a tool or the game
+                yield "", line.text[:MAX_CHARS]
+        elif line:
+            yield line.who, line.text[:MAX_CHARS]
         elif text:
-            yield "", text
+            yield "", text[:MAX_CHARS]
 
 
 def _densities(rows: Iterable[str]) -> dict[_Said, float]:

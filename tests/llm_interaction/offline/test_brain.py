@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evennia_ai.errors import UnaskedError
-from evennia_ai.history.frames import MESSAGES_LABEL, heard_line, note, source_line
+from evennia_ai.history.frames import MESSAGES_LABEL, note, talk_line
 from evennia_ai.language.tables import tables
 from evennia_ai.llm_interaction.contexts import language_rule
 from evennia_ai.llm_interaction.conversation import HERE, NOW, place_text
@@ -286,12 +286,12 @@ class TestSummaries(unittest.TestCase):
     def test_people_only(self):
         """An extract holds what people told: no greeting, question, tool or own line."""
         rows = [
-            heard_line("Alice", "o1.a", "say", "Good evening!"),
-            heard_line("Alice", "o1.a", "say", "My boat Heron lies at the quay of Oakhaven."),
-            heard_line("Bob", "o2.b", "say", "Where is the mill of Henrik?"),
-            source_line("tool", "The Tower of Ash near Oldtown. Exits: gate.", "look"),
-            source_line("assistant", "Velmark is far, Alice."),
-            heard_line("Bob", "o2.b", "say", "Henrik owes me 300 crowns."),
+            talk_line("Alice", "say", "Good evening!"),
+            talk_line("Alice", "say", "My boat Heron lies at the quay of Oakhaven."),
+            talk_line("Bob", "say", "Where is the mill of Henrik?"),
+            note("tool look", "The Tower of Ash near Oldtown. Exits: gate."),
+            note("assistant", "Velmark is far, Alice."),
+            talk_line("Bob", "say", "Henrik owes me 300 crowns."),
         ]
         text = respond(
             [SYSTEM, {"role": "user", "content": "\n".join([MESSAGES_LABEL, *rows])}]
@@ -305,7 +305,7 @@ class TestSummaries(unittest.TestCase):
         """Whatever its language."""
         for line in ("Bram owes Cora 12 crowns for the mill. ", "布拉姆欠科拉12个克朗。"):
             source = "\n".join(
-                heard_line("Al", "o1.a", "say", line.replace("12", str(n))) for n in range(12, 60)
+                talk_line("Al", "say", line.replace("12", str(n))) for n in range(12, 60)
             )
             text = respond([SYSTEM, {"role": "user", "content": f"{MESSAGES_LABEL}\n{source}"}])
             self.assertLess(len(text.content), len(source) * 0.7)
@@ -323,7 +323,7 @@ class TestTurns(unittest.TestCase):
     def test_a_job_that_only_notes(self):
         """Asked for notes before a compaction it writes none."""
         system = {"role": "system", "content": "Pre-compaction. You are Aria, in a game."}
-        rows = "\n".join([MESSAGES_LABEL, heard_line("Al", "o1.a", "say", "My boat is Heron.")])
+        rows = "\n".join([MESSAGES_LABEL, talk_line("Al", "say", "My boat is Heron.")])
         reply = respond(
             asking("Al", "x", system=system)[:1] + [{"role": "user", "content": rows}],
             [tool for tool in TOOLS if tool["function"]["name"] != "search_memory"],
