@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from django.conf import settings
 from pydantic import AfterValidator, Field
 
 from evennia_ai.errors import ConfigError
+from evennia_ai.feature import Feature
 from evennia_ai.kinds import (
     OR_EMPTY,
     Dotted,
@@ -34,6 +35,10 @@ from evennia_ai.turns.options import check_option
 from evennia_ai.turns.spend_book import CLOSED, read_limits
 
 PREFIX = "EVENNIA_AI_"
+# Told of each dotted path that cannot be used.
+Report = Callable[[ConfigError], None] | None
+# The features of this package, by dotted names.
+SHIPPED = ("evennia_ai.features.errands.Errands",)
 
 
 def _caps(caps: Any) -> Any:
@@ -118,6 +123,13 @@ class Settings(Values):
     )
     TOOLS: Paths = _setting(
         "Dotted paths of additional [tools](developing.md).", value=(), is_module=True
+    )
+    FEATURES: Paths = _setting(
+        "Dotted paths of the [features](developing.md#add-a-feature) that assistants have. Where "
+        "one is left out, what it stored stays, and is forgotten and exported with the rest.",
+        f"all that ship: {', '.join(f'`{each}`' for each in SHIPPED)}",
+        SHIPPED,
+        is_module=True,
     )
     MEMORY_BACKEND: Dotted | None = _setting(
         "Dotted path of the [memory back end](developing.md).", "Mem0", is_module=True
@@ -319,19 +331,47 @@ def moderate_function() -> Callable[..., Any]:
     return function
 
 
-def usable_tools(report: Callable[[ConfigError], None]) -> tuple[type, ...]:
-    """The package's tools and the game's own, by ``EVENNIA_AI_TOOLS``; unusable ones reported."""
+def _usable(
+    name: str, paths: Iterable[str], is_usable: Callable[[Any], object], kind: str, report: Report
+) -> Iterator[Any]:
+    """What the dotted paths of a setting lead to; unusable ones are reported and left out."""
+    for path in paths:
+        try:
+            yield _imported(name, path, is_usable, kind)
+        except ConfigError as error:
+            if report:
+                report(error)
+
+
+def features(report: Report = None, more: Iterable[str] = ()) -> tuple[Feature, ...]:
+    """The features that ``EVENNIA_AI_FEATURES`` lists, and `more`; unusable ones are reported."""
+
+    def is_feature(found: Any) -> bool:
+        return issubclass(found, Feature) and bool(found().name)
+
+    paths = dict.fromkeys((*setting("FEATURES"), *more))
+    kind = "`evennia_ai.feature.Feature` with a name"
+    return tuple(feature() for feature in _usable("FEATURES", paths, is_feature, kind, report))
+
+
+def feature_commands(report: Report = None) -> tuple[type, ...]:
+    """The commands of the listed features; unusable ones are reported."""
+    paths = [path for feature in features() for path in feature.commands]
+    return tuple(_usable("FEATURES", paths, callable, "command", report))
+
+
+def usable_tools(features: Iterable[Feature], report: Report = None) -> tuple[type, ...]:
+    """The package's tools, those of features, and the game's own, by ``EVENNIA_AI_TOOLS``.
+
+    Unusable ones are reported.
+    """
     from evennia_ai.turns.tools import BUILTIN_TOOLS, Tool
 
     def is_tool(found: Any) -> bool:
         is_class = isinstance(found, type) and issubclass(found, Tool) and found.name
         return bool(is_class and found().schema())
 
-    tools: dict[str, type] = {tool.name: tool for tool in BUILTIN_TOOLS}
-    for path in setting("TOOLS"):  # what is no list of paths counts as unset; the checks say so
-        try:
-            tool = _imported("TOOLS", path, is_tool, "`evennia_ai.turns.tools.Tool` with a name")
-            tools[tool.name] = tool
-        except ConfigError as error:
-            report(error)
-    return tuple(tools.values())
+    kind = "`evennia_ai.turns.tools.Tool` with a name"
+    own = _usable("TOOLS", setting("TOOLS"), is_tool, kind, report)
+    brought = (tool for feature in features for tool in feature.tools)
+    return tuple({tool.name: tool for tool in (*BUILTIN_TOOLS, *brought, *own)}.values())

@@ -18,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
 
+from evennia_ai import conf
 from evennia_ai.background import Worker
 from evennia_ai.errors import ToolError
 from evennia_ai.game.parts import Assistant
@@ -41,7 +42,6 @@ from evennia_ai.turns.options import OPTIONS, Layer
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import Amount
-from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
 
 P = ParamSpec("P")
@@ -234,6 +234,10 @@ class MemoryStore:
 
     def keys(self, category: str) -> tuple[str, ...]:
         return tuple(sorted(key for key, where in list(self.values) if where == category))
+
+    def categories(self, beginning: str) -> tuple[str, ...]:
+        found = {each for _, each in self.values if each and each.startswith(beginning)}
+        return tuple(sorted(found))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -516,6 +520,7 @@ class FakeAssistant(Assistant):
         self.clock = clock or Clock()
         if clock is None:
             self.clock.advance(1_800_000_000.0)
+        self.features, self.known_features = conf.features(), conf.features(more=conf.SHIPPED)
         for name, value in config.items():
             if name in OPTIONS:
                 self.store.set(name, value)
@@ -528,8 +533,8 @@ class FakeAssistant(Assistant):
         self.shared_spend = SharedSpend(MemorySpend(), lambda: self.spend_caps)
         self.runtime = Runtime(last_heard_at=self.now(), last_spoke_at=self.now())
         self.game = cast(Any, FakeGame())
+        self.tools = ToolRegistry(conf.usable_tools(self.features))
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
-        self.tools = ToolRegistry(BUILTIN_TOOLS)
         self.errors: list[tuple[str, BaseException]] = []
         self.audits: list[tuple[str, Any]] = []
 

@@ -157,9 +157,9 @@ class MemoryWorld:
         before_start()
         self.script.at_server_start()
 
-    def write(self, name, value):
+    def write(self, name, value, category=None):
         """Set an Attribute of the script by hand."""
-        self.storage.script.set(name, value)
+        self.storage.script.set(name, value, category)
 
     def indexed(self):
         """Ids of all turns in the recall index."""

@@ -16,10 +16,10 @@ from unittest import mock
 
 import yaml
 
+from evennia_ai import conf
 from evennia_ai.cli.launcher import USAGE
 from evennia_ai.cli.main import _parser
-from evennia_ai.commands import COMMANDS
-from evennia_ai.turns.tools import BUILTIN_TOOLS
+from evennia_ai.commands import all_commands
 from scripts.write_config_docs import page
 from tests import postgres
 
@@ -140,7 +140,8 @@ class TestDocs(unittest.TestCase):
         """The page of tools lists those of the package."""
         rows = "\n".join(table_rows(ROOT / "docs" / "tools.md"))
         listed = re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)
-        self.assertEqual(sorted(listed), sorted(tool.name for tool in BUILTIN_TOOLS))
+        tools = conf.usable_tools(conf.features())
+        self.assertEqual(sorted(listed), sorted(tool.name for tool in tools))
 
     def test_options(self):
         """The page of options is what `python scripts/write_config_docs.py` would write now."""
@@ -156,7 +157,8 @@ class TestDocs(unittest.TestCase):
 
     def test_commands(self):
         """The tables name each command with each of its switches, and no other."""
-        switches = {command.key: getattr(command, "switches_known", ()) for command in COMMANDS}
+        commands = all_commands()
+        switches = {command.key: getattr(command, "switches_known", ()) for command in commands}
         switches |= dict.fromkeys(("say", "whisper", "page"), ())
         rows = table_rows(ROOT / "docs" / "commands.md")
         typed = [text for row in rows for text in _QUOTED.findall(row.split("|")[1])]
@@ -176,7 +178,7 @@ class TestDocs(unittest.TestCase):
         """Pages, help and the staff's pages say limit, compaction report and lost share."""
         paths = [*PAGES, *PACKAGE.glob("**/*.html")]
         texts = {path.name: path.read_text(encoding="utf-8") for path in paths}
-        texts |= {command.key: command.__doc__ for command in COMMANDS}
+        texts |= {command.key: command.__doc__ for command in all_commands()}
         other = re.compile(
             r"\b(?:spend(?:ing)? caps?|receipts?|drift|retention rate|folded)\b", re.I
         )

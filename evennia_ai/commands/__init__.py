@@ -6,8 +6,10 @@ A game adds them in its ``CharacterCmdSet.at_cmdset_creation``::
 """
 
 from evennia import CmdSet
+from evennia.utils import logger
 
 from evennia_ai.commands.assistants import CmdAI
+from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.bonds import CmdAIBond
 from evennia_ai.commands.budget import CmdAIBudget
 from evennia_ai.commands.card import CmdAICard
@@ -20,6 +22,7 @@ from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.commands.privacy import CmdAIForget
 from evennia_ai.commands.status import CmdAIStatus
 from evennia_ai.commands.talk import CmdAIPage
+from evennia_ai.conf import feature_commands
 
 COMMANDS = (
     CmdAI,
@@ -38,6 +41,11 @@ COMMANDS = (
 )
 
 
+def all_commands() -> tuple[type[AssistantCommand], ...]:
+    """The commands of the core and of the game's features."""
+    return (*COMMANDS, *feature_commands(lambda error: logger.log_err(f"[ai] {error}")))
+
+
 class AssistantCmdSet(CmdSet):
     """Everything a game's characters need for its assistants; each command has its own lock."""
 
@@ -45,5 +53,5 @@ class AssistantCmdSet(CmdSet):
 
     def at_cmdset_creation(self) -> None:
         """Add the commands."""
-        for command in COMMANDS:
+        for command in all_commands():
             self.add(command())

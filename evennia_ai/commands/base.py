@@ -147,7 +147,7 @@ class AssistantCommand(MuxCommand):
     @property
     def usage(self) -> str:
         """How the switch is typed, as the help says."""
-        form = re.escape(f"{self.key}/{self._switch()}")
+        form = re.escape(f"{self.key}/{self._switch()}".rstrip("/"))
         return "Usage: " + re.findall(rf"^ *({form} .*)", self.__doc__ or "", re.M)[-1]
 
     def words(self) -> str:

@@ -1,16 +1,9 @@
 """`airemember`: notes a player wants an assistant to keep in mind always."""
 
-import re
-from datetime import datetime
-
-from django.utils.timezone import get_default_timezone
-
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Speaker
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     FACT,
@@ -23,12 +16,7 @@ from evennia_ai.rag_memory.ledger import (
 )
 from evennia_ai.staff.memory import note_called
 from evennia_ai.staff.show import audience_mark, escaped, moment
-from evennia_ai.turns.errands import Errand, take
-from evennia_ai.turns.messenger import drop
 from evennia_ai.turns.tools.journal import report_proposal
-
-# A person or a time, a colon that is no part of a time, and words.
-_ERRAND = re.compile(r"(?P<head>.+?)(?::\s+|：|:(?!\d))(?P<text>.+)", re.DOTALL)
 
 
 class CmdAIRemember(AssistantCommand):
@@ -42,19 +30,12 @@ class CmdAIRemember(AssistantCommand):
       airemember/rule <assistant> = <text>
       airemember <assistant>
       airemember/forget <assistant> = <id>
-      airemember/tell <assistant> = <person>[, <when>]: <text>
-      airemember/at <assistant> = <when>: <text>
-      airemember/errands <assistant>
 
     Switches:
       public  - ask staff to let it tell the note to anyone
       private - keep the note between the two of you, as without a switch
       rule    - a note that stands before your others
-      forget  - withdraw one of your notes or errands
-      tell    - have it tell somebody these words in private: when they come to
-               it, or at a time, wherever they are
-      at      - have it remind you of something
-      errands - list what it has still to tell for you
+      forget  - withdraw one of your notes
 
     A note is private: the assistant sees it whenever it talks with you alone,
     by whisper or page, and tells it to nobody else. It is valid at once. A
@@ -62,11 +43,6 @@ class CmdAIRemember(AssistantCommand):
     of staff are public, unless they say otherwise, and valid at once. A private
     note takes the place of your public one of the same words. You may have 30
     notes. Without a text, the command lists your notes.
-
-    Times: in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00 (the server's clock),
-    game 21:00 (the game's own). Words are delivered as you typed them, with
-    your name, once; who is not in the game then gets them when they are back.
-    You may have five errands open, for 30 days.
 
     See also: aimemory/facts
     """
@@ -101,44 +77,9 @@ class CmdAIRemember(AssistantCommand):
     def do_forget(self) -> None:
         wanted = self.words()
         script, own = self.assistant(), stable_id(self.caller)
-        if any(each.id == wanted.strip().lower() for each in self._errands(script)):
-            drop(script, [wanted.strip().lower()])
-            return self.tell(f"{script.obj.key} will not deliver {wanted.strip()}.")
         note = note_called(living_of(script.seen(private([own])).notes(), own), wanted)
         script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller, script.obj))
         self.tell(f"{script.obj.key} no longer uses note {note.id}.")
-
-    def do_tell(self) -> None:
-        head, text = self._head_and_text()
-        name, _, when = head.partition(",")
-        script = self.assistant()
-        self._take(script, Speaker(*script.game.player_called(name)), text, when)
-
-    def do_at(self) -> None:
-        when, text = self._head_and_text()
-        script = self.assistant()
-        self._take(script, speaker_of(self.caller, script.obj), text, when)
-
-    def do_errands(self) -> None:
-        script = self.assistant()
-        errands, name = self._errands(script), script.obj.key
-        head = f"What {name} has still to tell for you ({len(errands)}):"
-        self.listing(errands, _errand_text, head, f"{name} has nothing to tell for you.")
-
-    def _errands(self, script: AssistantScript) -> list[Errand]:
-        own = stable_id(self.caller)
-        return [errand for errand in script.state.errands.errands if errand.by.id == own]
-
-    def _head_and_text(self) -> tuple[str, str]:
-        """What stands before the colon, which is no part of a time, and behind it."""
-        found = _ERRAND.match(self.words())
-        if found is None:
-            raise Refusal(self.usage)
-        return found["head"].strip(), found["text"].strip()
-
-    def _take(self, script: AssistantScript, to: Speaker, text: str, when: str) -> None:
-        errand = take(script, speaker_of(self.caller, script.obj), to, text, when)
-        self.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")
 
     def _add(self, script: AssistantScript, text: str, is_public: bool, kind: str = FACT) -> None:
         by = speaker_of(self.caller, script.obj)
@@ -161,15 +102,6 @@ class CmdAIRemember(AssistantCommand):
             between = "" if note.audience == PUBLIC else " It stays between the two of you."
             answer = f"{script.obj.key} will keep this in mind {shown}{between}"
         self.tell(answer)
-
-
-def _errand_text(errand: Errand) -> str:
-    """One errand: id, for whom, when, and its words."""
-    when = "when they come"
-    if errand.due:
-        at = datetime.fromtimestamp(errand.due, get_default_timezone())
-        when = f"{'game time ' if errand.game else ''}{at:%Y-%m-%d %H:%M}"
-    return escaped(f"{errand.id}, to {errand.to.key}, {when}: {errand.text}")
 
 
 def note_text(note: Note) -> str:

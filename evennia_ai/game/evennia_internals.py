@@ -38,7 +38,6 @@ from evennia_ai.history.pages import put_aside
 from evennia_ai.history.sealed import holds_sealed, seal, unseal
 from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
-from evennia_ai.turns.errands import KEY as ERRANDS
 from evennia_ai.turns.schema import Place, Reader, is_sound
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 # Attributes without a category that hold talk or what was made of it. Those with a category
 # whose name begins with `CATEGORIES` do as well.
-LIFE = {HISTORY, TAIL, JOURNAL, WAITING, ERRANDS, QUARANTINE}
+LIFE = {HISTORY, TAIL, JOURNAL, WAITING, QUARANTINE}
 LIFE |= {"event_queue", "compaction_outbox", "last_extraction", "summaries_stale"}
 CATEGORIES = "ai_"
 # Evennia checks them for code that names an `accessing_obj`.
@@ -273,6 +272,11 @@ class AttributeStore:
         """All keys of a category, sorted, without loading the values."""
         rows = self.obj.db_attributes.filter(db_category=category)
         return tuple(sorted(rows.values_list("db_key", flat=True)))
+
+    def categories(self, beginning: str) -> tuple[str, ...]:
+        """All categories with such a beginning, sorted."""
+        rows = self.obj.db_attributes.filter(db_category__startswith=beginning)
+        return tuple(sorted(set(rows.values_list("db_category", flat=True))))
 
     transaction, on_commit = staticmethod(transaction), staticmethod(on_commit)
 

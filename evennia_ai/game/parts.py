@@ -1,18 +1,20 @@
 """What an assistant in a game and a fake one have in common: its handlers, made at first use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from evennia_ai.errors import ModelError, ToolError
+from evennia_ai.feature import CATEGORIES, Feature
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pages import Store
+from evennia_ai.history.pages import Cache, Store, records
 from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED
+from evennia_ai.history.stored import Stored
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, language_of, line_in
 from evennia_ai.llm_interaction.budget import BudgetLog
@@ -48,6 +50,7 @@ RESTART_S = 60.0
 HEARD_LAST = 50
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Stored)
 
 
 class Assistant:
@@ -60,6 +63,8 @@ class Assistant:
         ready: Whether everything slow is loaded, so that ticks may think.
         runtime: What is in memory while the server runs.
         mind: What computes or waits for it.
+        features: Those that the game lists.
+        known_features: Those, and all others that ship: what they have stored is forgotten, too.
         moderator: Asks the game's own function what may be heard and said; None if there is none.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
@@ -80,6 +85,8 @@ class Assistant:
     mind: Mind
     game: GameHandler
     tools: ToolRegistry
+    features: Sequence[Feature]
+    known_features: Sequence[Feature]
     moderator: Moderator | None
     shared_spend: SharedSpend
     model_name: str
@@ -133,6 +140,12 @@ class Assistant:
     def bonds(self) -> Bonds:
         """What it feels for people."""
         return Bonds(self.store, lambda: self.now(), self.who)
+
+    @cached_property
+    def records(self) -> Callable[[str, type[R]], Cache[R]]:
+        """What a feature stores of it: records by the feature's name and their kind."""
+        made: Any = cache(lambda name, kind: records(self.store, CATEGORIES + name, kind))
+        return made  # type: ignore[no-any-return]
 
     def who(self, person: Any) -> Speaker:
         """Name and stable id of a person; a game knows them by their objects, too."""

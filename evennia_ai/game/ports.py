@@ -18,6 +18,7 @@ from evennia.utils.utils import lazy_property
 
 from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
+from evennia_ai.feature import Feature
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.parts import Assistant
 from evennia_ai.game.people import manners_of
@@ -75,9 +76,16 @@ class AssistantPorts(Assistant):
         return AttributeStore(self, SCRIPT)
 
     @lazy_property
+    def features(self) -> tuple[Feature, ...]:
+        """The features that the game lists."""
+        return conf.features(lambda error: self.trouble(str(error)))
+
+    known_features = property(lambda self: conf.features(more=conf.SHIPPED))
+
+    @lazy_property
     def tools(self) -> ToolRegistry:
         """What the assistant can do."""
-        found = conf.usable_tools(lambda error: self.trouble(str(error)))
+        found = conf.usable_tools(self.features, lambda error: self.trouble(str(error)))
         return ToolRegistry(found, lambda: self.config.tool_levels)
 
     @property

@@ -47,6 +47,9 @@ class Store(Protocol):
     def keys(self, category: str) -> tuple[str, ...]:
         """All keys of a category, sorted, without loading the values."""
 
+    def categories(self, beginning: str) -> tuple[str, ...]:
+        """All categories with such a beginning, sorted."""
+
     def transaction(self) -> AbstractContextManager[None]:
         """All that is stored in this block, or nothing of it."""
 

@@ -17,7 +17,7 @@ INTERRUPTED = '{"error": "interrupted before it was done"}'
 ANSWERED = "answered"
 # Key of the metadata of what a turn stored: the stable id of whom it answers. Likewise.
 ASKER = "asker"
-# Key of the metadata of an errand's delivery: the stable id of whom it was for.
+# Key of the metadata of what was passed on for somebody: the stable id of whom it was for.
 FOR = "for"
 # Key of a reply's metadata: the shown memories that it may repeat.
 MEMORIES = "memories"

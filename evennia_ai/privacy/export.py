@@ -59,9 +59,9 @@ def delete_exports(people: Collection[str]) -> None:
 def export_player(scripts: "Iterable[AssistantScript]", people: Collection[str]) -> Steps[Path]:
     """Write what assistants keep of a player to a file; fires with its path.
 
-    That is what they said, their notes, errands by and for them, and what was observed or written
-    down of that and of them, as far as they may know it; no summaries, which hold words of others
-    too.
+    That is what they said, their notes, what features keep of them, and what was observed or
+    written down of that and of them, as far as they may know it; no summaries, which hold words of
+    others too.
     `people` are the stable ids of the player's characters and account. The file takes the place of
     an earlier one; `aiforget` deletes it.
     """
@@ -100,7 +100,6 @@ def _of_player(
                 if note.by.id in people
                 or (not set(people).isdisjoint(note.about) and may_know(note.audience))
             ],
-            "errands": [e.to_dict() for e in script.state.errands.concerning(people)],
             "bonds": [
                 event.to_dict()
                 for person in people
@@ -114,4 +113,8 @@ def _of_player(
                 if may_know(item.audience)
             ],
             "journal": sorted(entries, key=lambda entry: str(entry["timestamp"])),
+            **{
+                feature.name: list(feature.export(script, people, may_know))
+                for feature in script.known_features
+            },
         }

@@ -121,8 +121,10 @@ class _Removal:
         if ids := plan.theirs | plan.replies | plan.things | self.syntheses:
             self.script.state.outbox = sorted({*self.script.state.outbox, *ids})
         yield from self._messages(plan.replies.union(*plan.parts.values()) - plan.theirs)
-        step("forget bonds")
+        step("forget features")
         gone = plan.theirs | plan.replies | plan.things
+        for feature in self.script.known_features:
+            feature.forget(self.script, self.people, plan)
         self.script.bonds.forget(self.people, gone, plan.holds_own)
         step("forget profiles")
         yield from self.character.entities.forget(self._profile_left)

@@ -24,6 +24,7 @@ from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.background import Steps
+from evennia_ai.feature import unknown_features
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.lore import lore
 from evennia_ai.game.ports import audit_logs, shared_spend
@@ -40,7 +41,6 @@ from evennia_ai.privacy.forget import forget_people
 from evennia_ai.privacy.secure_erase import erase_free_pages
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.turns.messenger import drop
 from evennia_ai.turns.schema import BODY
 from evennia_ai.turns.tools.execution import drop_calls
 
@@ -162,7 +162,8 @@ class ForgettingJob:
         for script in self.scripts:
             proven = yield self._tried(_name_of(script), self._is_proven, script)
             proof[_name_of(script)] = bool(proven)
-        self._tell(self._report(proof, erased))
+        unknown = {_name_of(script): unknown_features(script) for script in self.scripts}
+        self._tell(self._report(proof, unknown, erased))
         if not self._failures:
             self.at_step("forget done")
             _save([other for other in queued() if other != self.request])
@@ -179,8 +180,6 @@ class ForgettingJob:
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
             drop_calls(script, request.people)
-            errands = script.state.errands.concerning(request.people)
-            drop(script, [errand.id for errand in errands])
             elsewhere = partial(_clear_pages, script.obj, request.people)
             return forget_people(script, body, request.people, request.at, request.until, elsewhere)
 
@@ -211,11 +210,14 @@ class ForgettingJob:
             asker.attributes.add(REPORT[0], value, category=REPORT[1])
             asker.msg(text)
 
-    def _report(self, proof: dict[str, bool], erased: str | None) -> str:
+    def _report(
+        self, proof: dict[str, bool], unknown: dict[str, list[str]], erased: str | None
+    ) -> str:
         """What the one who asked is told.
 
         Args:
             proof: Names of assistants, and whether the proofs of their histories are clean.
+            unknown: Names of assistants, and the features that left something which nobody reads.
             erased: What became of deleted rows in the database; None if that failed.
         """
         if self._failures:
@@ -236,6 +238,12 @@ class ForgettingJob:
             )
         if damaged := ", ".join(name for name, is_proven in proof.items() if not is_proven):
             lines.append(f"Not proven for {damaged}: its history is damaged; tell staff.")
+        for name, features in unknown.items():
+            if features:
+                lines.append(
+                    f"Not looked at is what {', '.join(features)} left with {name}: the game does "
+                    "not have this any more; tell staff."
+                )
         return " ".join(filter(None, [*lines, erased]))
 
 

@@ -129,13 +129,14 @@ def check_wiring(in_game: bool) -> Check:
 
 
 def check_tools(in_game: bool) -> Check:
-    """The game's own tools can be loaded, made and described."""
+    """Features and the game's own tools can be loaded, made and described."""
     broken: list[str] = []
-    tools = conf.usable_tools(lambda error: broken.append(str(error)))
+    features = conf.features(lambda error: broken.append(str(error)))
+    tools = conf.usable_tools(features, lambda error: broken.append(str(error)))
     if not broken:
         return _fine(f"{len(tools)} tools can be used")
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-    remedy = "Repair it or remove it from `EVENNIA_AI_TOOLS`; assistants do without it."
+    remedy = "Repair it or remove it from the setting; assistants do without it."
     return _fault(f"{broken[0]}{more}", remedy)
 
 

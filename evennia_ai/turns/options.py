@@ -54,10 +54,9 @@ from evennia_ai.turns.spend_book import OWN_LIMITS
 # What players see of an assistant, by occasion; in other languages as their tables say. Of a
 # compaction they see nothing, unless a builder chooses words for it.
 EMOTES: dict[str, str | None] = {
-    name: emote
-    for name, emote in tables()[DEFAULT].data["notices"].items()
-    if name not in ("asleep", "errand", "leaving", "listening", "reminder")
-} | {"compact": None}
+    name: tables()[DEFAULT].data["notices"].get(name)
+    for name in ("thinking", "trouble", "sleep", "wake", "spend", "busy", "compact")
+}
 
 
 # A name or a code of any language: letters, and what may stand between them.

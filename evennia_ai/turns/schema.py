@@ -9,12 +9,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from evennia_ai.feature import CATEGORIES
 from evennia_ai.history.pages import Store, put_aside
 from evennia_ai.history.records import as_dict, as_dicts, as_list, as_text, as_texts, as_time
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.rag_memory.quarantine import Quarantined
-from evennia_ai.turns.errands import KEY as ERRANDS
-from evennia_ai.turns.errands import Errands
 from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
@@ -70,7 +69,6 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "nights_done": as_dict,
     "event_queue": queued_events,
     WAITING: lambda value: (calls := WaitingCalls.if_readable(value)) and calls.to_dict(),
-    ERRANDS: lambda value: (read := Errands.if_readable(value)) and read.to_dict(),
     "initiative_used": lambda value: (used := Used.if_readable(value)) and used.to_dict(),
     QUARANTINE: lambda value: (read := Quarantined.if_readable(value)) and read.to_dict(),
     "followers": lambda value: [each for each in as_list(value) if type(each) is int],
@@ -108,7 +106,8 @@ def odd_places(store: Store, readers: Mapping[Place, Reader]) -> Iterator[Place 
         store: Those of a script or a body.
         readers: `SCRIPT` or `BODY`.
     """
-    records = ((each, key) for each in RECORDS for key in store.keys(each))
+    categories = (*RECORDS, *store.categories(CATEGORIES))
+    records = ((each, key) for each in categories for key in store.keys(each))
     for category, key in (*readers, *records):
         value = store.get(key, category)
         yield None if is_sound(_reader(category, key, readers), value) else (category, key)

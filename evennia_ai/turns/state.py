@@ -12,8 +12,6 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import as_dict
 from evennia_ai.history.stored import Stored, as_plain, each_readable
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.errands import KEY as ERRANDS
-from evennia_ai.turns.errands import Errands
 from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.options import (
     OPTIONS,
@@ -87,7 +85,6 @@ class StateHandler:
     routine = Kept("routine_done", "")  # the entry of its routine that it did last
     routine_alert = Kept("routine_alert", "")  # the one that staff were told it cannot follow
     waiting = Kept(WAITING, WaitingCalls())  # calls of tools that wait for approval
-    errands = Kept(ERRANDS, Errands())  # words that people left for others
     unasked = Kept("initiative_used", Used())  # when it spoke unasked of late
 
     def __init__(self, assistant: Assistant):

@@ -6,9 +6,16 @@ most ticks have nothing to do.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
-from twisted.internet.defer import CancelledError, Deferred, TimeoutError, inlineCallbacks
+from twisted.internet.defer import (
+    CancelledError,
+    Deferred,
+    TimeoutError,
+    inlineCallbacks,
+    maybeDeferred,
+)
 
 from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, ModelError, SpendError
@@ -41,7 +48,6 @@ from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
 from evennia_ai.turns.heard import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_S, QUIET, lately, note_arrivals, why_not
-from evennia_ai.turns.messenger import deliver
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.routine import follow_routine
 from evennia_ai.turns.spend import RATE_S
@@ -97,22 +103,25 @@ class Tick:
 
     @inlineCallbacks
     def _life(self) -> Steps[str]:
-        """Deliver what people left for others, and follow the day's plan while nobody calls.
+        """Do what is due by features, and by the day's plan while nobody calls.
 
         Fires with what the tick did, empty if it goes on. What fails must not keep anybody from an
         answer.
         """
-        what, walked = "delivering an errand", ""
-        try:
-            yield deliver(self.script)
-            what = "following the routine"
-            if not self.runtime.is_called():
-                walked = follow_routine(self.script)
-        except CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a game's own hook may raise anything
-            self.script.log_error(what, error)
-        return walked
+        script = self.script
+        for feature in script.features:
+            try:
+                did = yield maybeDeferred(feature.due, script)
+            except CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a hook of a game may raise anything
+                script.log_error(f"the feature {feature.name}", error)
+                continue
+            if did:
+                return str(did)
+        if self.runtime.is_called():
+            return ""
+        return script.survived("following the routine", partial(follow_routine, script), "")
 
     @inlineCallbacks
     def check_emergency(self) -> Steps[bool]:

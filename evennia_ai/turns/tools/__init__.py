@@ -1,11 +1,10 @@
 """What the assistant can do. Each tool is a small class; `BUILTIN_TOOLS` lists them.
 
-A game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
+Features bring more; a game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
 """
 
 from evennia_ai.turns.tools.base import Tool, ToolContext
 from evennia_ai.turns.tools.bonds import NoteFeeling
-from evennia_ai.turns.tools.errands import TellLater
 from evennia_ai.turns.tools.game import Drop, Emote, Get, Give, Look, Move, Noop, Say, Whisper
 from evennia_ai.turns.tools.journal import (
     AddJournalEntry,
@@ -35,7 +34,6 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     ExpandMemory,
     UpdateEntityObservation,
     ProposeLedgerEntry,
-    TellLater,
     NoteFeeling,
     RequestCompaction,
     ContextSnapshot,

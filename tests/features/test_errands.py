@@ -9,6 +9,8 @@ from evennia import Msg, create_object
 from evennia_ai import conf
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal, ToolError
+from evennia_ai.feature import CATEGORIES
+from evennia_ai.features.errands import NAME, OPEN, Errand, drop, open_errands, take
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
@@ -16,8 +18,6 @@ from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.privacy.export import export_player
 from evennia_ai.testing import FakeGame, call
-from evennia_ai.turns.errands import KEY, Errand, Errands, take
-from evennia_ai.turns.messenger import drop
 from evennia_ai.turns.tick import Tick
 from tests.base import PLAYED
 from tests.command_line import CommandLineTest
@@ -38,7 +38,7 @@ class TestErrands(MemoryWorldTest):
         self.away()
 
     def errands(self):
-        return self.script.state.errands.errands
+        return open_errands(self.script).errands
 
     def away(self):
         self.script.game.active = ()
@@ -145,8 +145,9 @@ class TestErrands(MemoryWorldTest):
         errand = take(self.script, ALICE, BOB, WORDS, "game 21:00")
         self.assertTrue(errand.game)
         self.assertEqual(Errand.from_dict(errand.to_dict()), errand)
-        self.assertEqual(Errands((errand,)).without(["x"]).errands, (errand,))
-        self.world.write(KEY, {"errands": "nonsense"})
+        drop(self.script, ["x"])
+        self.assertEqual(self.errands(), (errand,))
+        self.world.write(OPEN, {"errands": "nonsense"}, f"{CATEGORIES}{NAME}")
         self.assertEqual(self.errands(), ())
 
     def test_offered(self):
@@ -213,7 +214,7 @@ class TestDelivered(CommandLineTest):
 
     def test_told(self):
         """Scene 12: Bob alone gets the words with Alice's name, once, after a reload."""
-        self.assertTold(f"airemember/tell Aria = Bob: {WORDS}", "e1, to Bob, when they come:")
+        self.assertTold(f"aierrand Aria = Bob: {WORDS}", "e1, to Bob, when they come:")
         self.tick()
         self.restart()
         self.bob.location = self.room1
@@ -232,7 +233,7 @@ class TestDelivered(CommandLineTest):
     def test_by_page(self):
         """A timed one reaches its player in any room, or the account that plays nobody."""
         self.play()
-        self.assertTold("airemember/tell Aria = Bob, in 1 min: come home", "e1, to")
+        self.assertTold("aierrand Aria = Bob, in 1 min: come home", "e1, to")
         self.later(61)
         self.tick()
         self.assertIn("come home", self.paged[-1])
@@ -252,7 +253,7 @@ class TestDelivered(CommandLineTest):
         self.account2.tags.remove("ignored", category="evennia_ai")
         self.tick()
         self.assertIn("feed the cat", self.paged[-1])
-        self.assertEqual(self.script.state.errands.errands, ())
+        self.assertEqual(open_errands(self.script).errands, ())
 
     @override_settings(EVENNIA_AI_MODERATE="tests.moderators.moderate")
     def test_moderated(self):
@@ -263,25 +264,27 @@ class TestDelivered(CommandLineTest):
         self.bob.location = self.room1
         self.tick()
         self.assertFalse([line for line in self.heard if "forbidden" in line])
-        self.assertEqual(self.script.state.errands.errands, ())
+        self.assertEqual(open_errands(self.script).errands, ())
 
     def test_commands(self):
         """Errands are listed and withdrawn by their author; wrong ones are refused."""
         for line, shown in (
-            ("at Aria = 21:00: feed the cat", "21:00: feed the cat"),
-            ("at Aria = soon: feed the cat", "when you want to be reminded"),
-            ("at Aria = feed the cat", "Usage: airemember/at"),
-            ("tell Aria = Nobody Known: hi", "no players are called"),
-            ("tell Aria = Aria: hi", "no players are called"),
-            ("errands Aria", "e1, to Char"),
-            ("forget Aria = e1", "Aria will not deliver e1."),
-            ("errands Aria", "Aria has nothing to tell for you."),
+            ("/remind Aria = 21:00: feed the cat", "21:00: feed the cat"),
+            ("/remind Aria = soon: feed the cat", "when you want to be reminded"),
+            ("/remind Aria = feed the cat", "Usage: aierrand/remind"),
+            (" Aria = feed the cat", "Usage: aierrand <assistant> = <person>"),
+            (" Aria = Nobody Known: hi", "no players are called"),
+            (" Aria = Aria: hi", "no players are called"),
+            (" Aria", "e1, to Char"),
+            ("/forget Aria = e2", "There is no errand `e2`."),
+            ("/forget Aria = E1", "Aria will not deliver e1."),
+            (" Aria", "Aria has nothing to tell for you."),
         ):
-            self.assertTold(f"airemember/{line}", shown)
+            self.assertTold(f"aierrand{line}", shown)
 
     def test_forgotten(self):
         """A copy shows errands and bonds; whoever is forgotten takes them along."""
-        self.assertTold("airemember/at Aria = in 2h: feed the cat", "e1")
+        self.assertTold("aierrand/remind Aria = in 2h: feed the cat", "e1")
         own = stable_id(self.char1)
         self.script.bonds.note(self.char1, 10, "brought the ring")
         self.typed("aibond/note Aria = Char: 10: saved the inn")
@@ -294,5 +297,5 @@ class TestDelivered(CommandLineTest):
         self.assertIn(f'"person": "{own}"', conf.log_path().read_text())
         self.typed("aiforget me")
         self.typed("aiforget me = yes", until="Forgotten:")
-        self.assertEqual((self.script.state.errands.errands, self.script.bonds.all()), ((), {}))
+        self.assertEqual((open_errands(self.script).errands, self.script.bonds.all()), ((), {}))
         self.assertNotIn(f'"person": "{own}"', conf.log_path().read_text())

@@ -1,0 +1,59 @@
+"""What a feature is: one thing an assistant can do that a game may lack, in one object.
+
+The core knows no feature by name. It takes those that the setting ``EVENNIA_AI_FEATURES`` lists, by
+dotted names, and calls them by the methods of `Feature`. What a feature stores of an assistant is
+in ``life.records(name, kind)``: sealed, shown to nobody, and forgotten by the feature alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+    from evennia_ai.privacy.closure import Forgetting
+    from evennia_ai.protocol import Assistant
+    from evennia_ai.turns.tools.base import Tool
+
+# How the categories of Attributes begin in which features store what they store.
+CATEGORIES = "ai_feature_"
+
+
+class Feature(ABC):
+    """A thing an assistant can do. One object serves all assistants; `life` is the one meant."""
+
+    name: ClassVar[str]
+    tools: ClassVar[Sequence[type[Tool]]] = ()
+    # Dotted names of its command classes: they import Evennia, which services do not.
+    commands: ClassVar[Sequence[str]] = ()
+
+    def due(self, life: Assistant) -> Deferred[str] | str:
+        """Do what is due now; called at each tick, awake and asleep.
+
+        Returns, or fires with, a word for what the tick did; empty where the tick is to go on.
+        """
+        return ""
+
+    @abstractmethod
+    def forget(self, life: Assistant, people: Collection[str], plan: Forgetting) -> None:
+        """Drop what is of people (stable ids), or rests on what goes; again after a crash.
+
+        ``plan.gone`` has the ids of messages, entries and notes that go, ``plan.holds_own`` says
+        of a text whether it repeats their words.
+        """
+
+    @abstractmethod
+    def export(
+        self, life: Assistant, people: Collection[str], may_know: Callable[[str], bool]
+    ) -> Iterable[Any]:
+        """What it keeps of people, as plain data; `may_know` says of an audience if they may."""
+
+
+def unknown_features(life: Assistant) -> list[str]:
+    """Names of features that left something with an assistant, and that the game does not have."""
+    known = {CATEGORIES + feature.name for feature in life.known_features}
+    left = set(life.store.categories(CATEGORIES)) - known
+    return sorted(category.removeprefix(CATEGORIES) for category in left)
