@@ -294,9 +294,9 @@ def suite_note() -> Path:
     return data_dir() / "suite.json"
 
 
-def log_path() -> Path:
-    """The audit log."""
-    return Path(settings.LOG_DIR) / "ai.log"
+def mind_log() -> Path:
+    """The log of the mind's process."""
+    return Path(settings.LOG_DIR) / "mind.log"
 
 
 def mind_settings() -> MindSettings:

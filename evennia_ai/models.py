@@ -1,15 +1,21 @@
-"""The table of the app: what model calls cost, added up by day."""
+"""The tables of the app: what model calls cost, added up by day, and what happened."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 
 from django.db import connection, models
 from evennia.server.models import ServerConfig
 
+from evennia_ai.history.audience import members
+from evennia_ai.history.records import as_text, as_texts
 from evennia_ai.turns.spend_book import FORGOTTEN, GUEST, Amount, oldest_day
 
 _LIMITS = "evennia_ai_limits "
+# How many events are kept, and how many are looked through at once where somebody is forgotten.
+MOST_EVENTS, EVENTS_AT_ONCE = 20_000, 200
+# Facts of an event that may repeat talk, whoever's it is.
+_TALK = frozenset(("text", "what", "error", "why", "query", "lines", "facts"))
 
 
 class SpendManager(models.Manager):
@@ -80,3 +86,67 @@ class Spend(models.Model):
     def is_there(cls) -> bool:
         """Whether the database has the table: `evennia migrate` makes it."""
         return cls._meta.db_table in connection.introspection.table_names()
+
+
+class EventManager(models.Manager):
+    """Stores events, and forgets people in them."""
+
+    def keep(self, events: Iterable["Event"]) -> None:
+        """Store events, the newest last, and delete the oldest beyond `MOST_EVENTS`."""
+        self.bulk_create(events)
+        newest = self.order_by("-pk").values_list("pk", flat=True).first()
+        self.filter(pk__lte=newest - MOST_EVENTS).delete()
+
+    def forget(self, people: Collection[str]) -> Iterator[None]:
+        """Take talk out of all events, whoever's it is; a few at each step.
+
+        What these people (stable ids) reported goes, too. Reports of others keep their words, and
+        the lines around them that are not of these people.
+        """
+        pks = list(self.values_list("pk", flat=True))
+        for start in range(0, len(pks), EVENTS_AT_ONCE):
+            for event in self.filter(pk__in=pks[start : start + EVENTS_AT_ONCE]):
+                event.forget(people)
+            yield
+
+
+class Event(models.Model):
+    """Something that happened to an assistant, for staff: a call, a tool, trouble.
+
+    Its facts hold neither prompts nor keys.
+    """
+
+    at = models.FloatField()  # seconds since the epoch
+    assistant = models.CharField(max_length=255, db_index=True)  # its name
+    kind = models.CharField(max_length=40, db_index=True)
+    text = models.TextField()  # its facts, as a JSON object in ASCII
+
+    objects = EventManager()
+
+    class Meta:
+        """Said here, so that the module can be imported where the app is not installed."""
+
+        app_label = "evennia_ai"
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What is known of it, by name."""
+        return dict(json.loads(self.text))
+
+    def forget(self, people: Collection[str]) -> None:
+        """Take talk out of it; it is deleted if it is of one of these people."""
+        facts = self.facts
+        whose = [facts.get(key) for key in ("by", "person")]
+        if {text for value in whose for text in (as_text(value), *as_texts(value))} & {*people}:
+            self.delete()
+            return
+        dropped = set(_TALK)
+        if self.kind == "report":
+            is_heard = not set(people).isdisjoint(as_texts(facts.get("speakers")))
+            dropped = {"lines", "speakers"} if is_heard else set()
+        if not members(as_text(facts.get("audience"))).isdisjoint(people):
+            dropped.add("audience")
+        if dropped & facts.keys():
+            left = {key: value for key, value in facts.items() if key not in dropped}
+            self.text = json.dumps(left)
+            self.save()

@@ -49,8 +49,7 @@ def mind() -> Mind:
     def make() -> Any:
         settings = conf.mind_settings()
         if _parts.get("server") and hasattr(socket, "AF_UNIX"):
-            log = conf.log_path().with_name("mind.log")
-            return RemoteMind(conf.mind_dir(), settings, log, conf.allowed_models())
+            return RemoteMind(conf.mind_dir(), settings, conf.mind_log(), conf.allowed_models())
         return local.make_mind(settings)
 
     shared: Mind = kept("mind", make)

@@ -13,7 +13,10 @@ from twisted.python.failure import Failure
 
 # The imports take seconds and delay everything else: let players reconnect first.
 WARM_UP_AFTER_S = 1.0
+# How often what happened is stored, for the log that staff read.
+WRITE_EVERY_S = 5.0
 _warm_up: Any = None
+_writing: Any = None
 
 
 def at_server_init() -> None:
@@ -28,14 +31,19 @@ def at_server_start() -> None:
     import evennia
     from evennia.server.signals import SIGNAL_ACCOUNT_POST_LOGIN
     from twisted.internet import reactor
+    from twisted.internet.task import LoopingCall
 
-    global _warm_up
+    from evennia_ai.game.ports import write_events
+
+    global _warm_up, _writing
     # By default the connection with the Portal holds a small message back until the one before is
     # acknowledged: up to 40 ms, as much as a player feels when many talk.
     portal = getattr(evennia.EVENNIA_SERVER_SERVICE, "amp_protocol", None)
     if portal is not None and portal.transport is not None:
         portal.transport.setTcpNoDelay(True)
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
+    _writing = LoopingCall(write_events)
+    _writing.start(WRITE_EVERY_S, now=False)
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
 
 
@@ -107,11 +115,15 @@ def at_server_stop() -> None:
     """Cancel calls and close files, however the server stops."""
     from evennia_ai import services
     from evennia_ai.assistant_script import all_assistants
+    from evennia_ai.game.ports import write_events
 
+    if _writing is not None and _writing.running:
+        _writing.stop()
     if _warm_up is not None and _warm_up.active():
         _warm_up.cancel()
     for script in all_assistants():
         script.stop_thinking()
+    write_events()
     services.close()
 
 

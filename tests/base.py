@@ -22,8 +22,10 @@ from evennia_ai import services
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.background import Worker
 from evennia_ai.game.deletions import delete_queued
+from evennia_ai.game.ports import write_events
 from evennia_ai.history.messages import Message
 from evennia_ai.mind.mind import IndexFile
+from evennia_ai.models import Event
 from evennia_ai.rag_memory.search import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.options import OPTIONS
@@ -33,6 +35,17 @@ from tests.waiting import pump_until, wait_for
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 PLAYED = "tests.base.PlayedCharacter"
+
+
+def events(kind=""):
+    """What happened, or all of a kind of it, oldest first."""
+    write_events()
+    return [*Event.objects.filter(kind__startswith=kind).order_by("pk")]
+
+
+def log_text():
+    """All that the audit log holds."""
+    return "\n".join(event.text for event in events())
 
 
 class OrderedWorker(Worker):

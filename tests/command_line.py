@@ -1,14 +1,11 @@
 """Typing commands as a player does, through Evennia's own parser, locks and pager."""
 
-import json
-
 from django.test import override_settings
 from evennia.utils.ansi import strip_ansi
 
-from evennia_ai import conf, services
 from evennia_ai.commands import AssistantCmdSet
-from tests.base import AssistantTest
-from tests.waiting import pump_until, wait_for
+from tests.base import AssistantTest, events
+from tests.waiting import pump_until
 
 
 class CommandLineTest(AssistantTest):
@@ -63,11 +60,8 @@ class CommandLineTest(AssistantTest):
         return shown
 
     def logged(self, kind):
-        """Lines of one kind in the audit log, once all are written."""
-        wait_for(services.on_disk(lambda: None))
-        path = conf.log_path()
-        lines = map(json.loads, path.read_text().splitlines() if path.exists() else ())
-        return [line for line in lines if line["kind"] == kind and line["assistant"] == "Aria"]
+        """Facts of the events of one kind, oldest first."""
+        return [event.facts for event in events(kind) if event.assistant == "Aria"]
 
 
 class WholePagesTest(CommandLineTest):

@@ -149,7 +149,7 @@ def remove(is_sure: bool = False) -> int:
         print("Nothing was deleted. To delete without a question: evennia ai remove --yes")
         return len(names)
     from evennia_ai.assistant_script import all_assistants
-    from evennia_ai.models import Spend
+    from evennia_ai.models import Event, Spend
     from evennia_ai.staff.export import export_and_delete
 
     @inlineCallbacks
@@ -165,6 +165,7 @@ def remove(is_sure: bool = False) -> int:
                 print(f"{name} was not deleted: {error}", flush=True)
         if not stayed and Spend.is_there():
             Spend.objects.all().delete()
+            Event.objects.all().delete()
         return stayed
 
     return int(_run(work))

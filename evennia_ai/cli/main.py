@@ -31,7 +31,7 @@ from evennia_ai.llm_interaction.local_servers import KINDS, find_servers
 from evennia_ai.processes import is_running
 
 # What the package leaves in the folder `server`.
-DATA = ("ai_memory", "ai_exports", "logs/ai.log*")
+DATA = ("ai_memory", "ai_exports")
 _APPLY = {
     "install": "make the edits (backups are kept)",
     "uninstall": "export and delete all assistants, then make the edits",

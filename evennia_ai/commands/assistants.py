@@ -172,7 +172,7 @@ class CmdAI(AssistantCommand):
         )
         script.alert(
             f"{name} reports {script.obj.key}. Their words and the last lines are on the page "
-            "/ai/log/ and in server/logs/ai.log"
+            "/ai/log/"
         )
         self.tell(f"Staff are told, with the last lines of {script.obj.key} you could hear.")
 

@@ -1,13 +1,9 @@
 """What the script offers to services: the ports of `evennia_ai.protocol`, wired to handlers."""
 
-import errno
 import json
-import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError
@@ -31,7 +27,7 @@ from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.models import Spend
+from evennia_ai.models import Event, Spend
 from evennia_ai.turns.heard import Group, by_speaker, wants_answer
 from evennia_ai.turns.options import Layer
 from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES
@@ -43,11 +39,8 @@ from evennia_ai.turns.turn_taking import replied
 
 if TYPE_CHECKING:
     from evennia import DefaultObject
-    from twisted.python.failure import Failure
 
 _LONG = 300
-# How large a file of the audit log grows, and how many older ones are kept.
-LOG_BYTES, OLD_LOGS = 1_000_000, 4
 
 
 class AssistantPorts(Assistant):
@@ -203,15 +196,13 @@ class AssistantPorts(Assistant):
             self.tell_staff(f"{self.obj.key}: the game's database can be written again")
 
     def audit(self, kind: str, **fields: Any) -> None:
-        """Write a line to the audit log on a thread, in order; a full disk is logged."""
-        path = conf.log_path()
+        """Note what happened; `write_events` stores it, so that nobody waits for that.
 
-        def not_written(failure: "Failure") -> None:
-            failure.trap(OSError)
-            logger.log_err(f"[ai] cannot write {path}: {failure.value}")
-
-        line = {"assistant": self.key, **fields}
-        services.on_disk(write_audit, path, kind, line, self.now()).addErrback(not_written)
+        Long texts are cut. There must be neither prompts nor keys in them.
+        """
+        short = {k: v[:_LONG] if isinstance(v, str) else v for k, v in fields.items()}
+        text = json.dumps(short, default=str)
+        waiting_events().append(Event(at=self.now(), assistant=self.key, kind=kind, text=text))
 
     def spent(self, reply: ModelReply, purpose: str, budget: TokenBudget | None = None) -> None:
         """Log one model call, with the budget of its prompt."""
@@ -255,28 +246,17 @@ def _is_admin(account: AccountDB) -> bool:
     return bool(account.is_superuser or account.check_permstring("Admin"))
 
 
-def audit_logs(path: Path) -> list[Path]:
-    """The files of the audit log that are there, newest first."""
-    old = (path.with_name(f"{path.name}.{number}") for number in range(1, OLD_LOGS + 1))
-    return [each for each in (path, *old) if each.exists()]
+def waiting_events() -> list[Event]:
+    """What happened and is not stored yet, oldest first."""
+    return services.kept("events", list)
 
 
-def write_audit(path: Path, kind: str, fields: Mapping[str, Any], at: float) -> None:
-    """Append a JSON line to the audit log; `at` is in seconds since the epoch.
-
-    Long texts in `fields` are cut. They must hold neither prompt text nor keys. Raises `OSError` if
-    the line has no room; then nothing of it is there. A log that would grow beyond `LOG_BYTES` is
-    put aside first, as ``ai.log.1``, and the oldest of `OLD_LOGS` such files is deleted.
-    """
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
-    short = {k: v[:_LONG] if isinstance(v, str) else v for k, v in fields.items()}
-    line = {"at": stamp, "kind": kind, **short}
-    text = json.dumps(line, ensure_ascii=False, default=str) + "\n"
-    data = text.encode("utf-8", "backslashreplace")
-    if path.exists() and path.stat().st_size + len(data) > LOG_BYTES:
-        RotatingFileHandler(path, backupCount=OLD_LOGS, delay=True).doRollover()
-    with path.open("ab", buffering=0) as log:
-        end = log.seek(0, os.SEEK_END)
-        if log.write(data) < len(data):  # a full disk takes what it has room for
-            log.truncate(end)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+def write_events() -> None:
+    """Store what happened since the last call; the Server calls it every few seconds."""
+    events = waiting_events()
+    try:
+        if events:
+            Event.objects.keep(events)
+    except DatabaseError as error:
+        logger.log_err(f"[ai] cannot store what happened: {error}")
+    events.clear()

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Q
@@ -20,21 +19,21 @@ from evennia.objects.objects import DefaultObject
 from evennia.server.models import ServerConfig
 from evennia.utils import logger
 from twisted.internet.defer import Deferred, DeferredLock, inlineCallbacks
+from twisted.internet.task import cooperate
 
-from evennia_ai import conf, services
+from evennia_ai import services
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.background import Steps
 from evennia_ai.feature import unknown_features
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.lore import lore
-from evennia_ai.game.ports import audit_logs, shared_spend
+from evennia_ai.game.ports import shared_spend, write_events
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.game.world import holder_of
-from evennia_ai.history.audience import members
 from evennia_ai.history.messages import new_id
-from evennia_ai.history.records import as_dict, as_text, as_texts
 from evennia_ai.history.stored import Stored
 from evennia_ai.history.verification import verify
+from evennia_ai.models import Event
 from evennia_ai.privacy.caches import clear_caches
 from evennia_ai.privacy.export import delete_exports
 from evennia_ai.privacy.forget import forget_people
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 KEY = "evennia_ai_forgetting"
 # Where time and report of the last request are kept, on the account or character that asked.
 REPORT = ("forgotten", "evennia_ai")
-# Fields of a line of the audit log that may repeat talk, whoever's it is.
-_TALK = frozenset(("text", "what", "error", "why", "query", "lines", "facts"))
 _running = DeferredLock()
 
 
@@ -148,7 +145,9 @@ class ForgettingJob:
             yield self._tried(_name_of(script), self._forget, script)
         self.at_step("forget files")
         yield self._tried("the search index", services.mind().recall.erase)
-        yield self._tried("the log", services.on_disk, clear_log, conf.log_path(), people)
+        write_events()
+        clearing = cooperate(Event.objects.forget(people))
+        yield self._tried("the log", clearing.whenDone)
         yield self._tried("exports", services.on_disk, delete_exports, people)
         found = (each for each in map(find, people) if isinstance(each, AccountDB))
         holders = [*people, *map(holder_of, found)]
@@ -272,35 +271,3 @@ def _clear_pages(
         if goes:
             page.delete()
         yield
-
-
-def clear_log(path: Path, people: Collection[str]) -> None:
-    """Take talk out of the audit log and its older files, whoever's it is.
-
-    What these people (stable ids) reported goes, too. Reports of others keep their words, and the
-    lines around them that are not of these people.
-    """
-    for file in audit_logs(path):
-        draft = file.with_name(f"{file.name}.part")
-        with file.open("rb") as log, draft.open("wb") as new:
-            new.writelines(_line_left(line, people) for line in log)
-        draft.replace(file)
-
-
-def _line_left(line: bytes, people: Collection[str]) -> bytes:
-    try:
-        fields = as_dict(json.loads(line))
-    except (ValueError, RecursionError):
-        fields = {}
-    whose = [fields.get(key) for key in ("by", "person")]
-    texts = {text for value in whose for text in (as_text(value), *as_texts(value))}
-    if not fields or texts & {*people}:  # torn: holds anything
-        return b""
-    dropped = set(_TALK)
-    if fields.get("kind") == "report":
-        is_heard = not set(people).isdisjoint(as_texts(fields.get("speakers")))
-        dropped = {"lines", "speakers"} if is_heard else set()
-    if not members(as_text(fields.get("audience"))).isdisjoint(people):
-        dropped.add("audience")
-    left = {key: value for key, value in fields.items() if key not in dropped}
-    return (json.dumps(left, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

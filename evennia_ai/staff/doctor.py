@@ -106,7 +106,7 @@ def _other_environment(process: int) -> list[str]:
     except OSError:
         return []
     theirs = dict(entry.partition("=")[::2] for entry in raw.split("\0"))
-    names = (f"{conf.PREFIX}{name}" for name in conf.SETTINGS)
+    names = (f"{conf.PREFIX}{name}" for name in conf.Settings.model_fields)
     return [name for name in names if os.environ.get(name, "") != theirs.get(name, "")]
 
 

@@ -5,17 +5,16 @@ Text of players and models never goes into a table: Evennia's tables undo the es
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 
-from evennia_ai.game.ports import audit_logs
 from evennia_ai.game.seeing import find, name_of
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso
 from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.models import Event
 
 # Letters of Persian and Hindi, and the parts of an emoji, are joined or kept apart by these.
 _JOINERS = "\u200c\u200d"
@@ -152,32 +151,10 @@ def request_text(event: TokenBudget) -> str:
     return "\n".join([head, figures, *cuts(event)])
 
 
-def log_fields(path: Path, most_bytes: int) -> list[dict[str, Any]]:
-    """The last lines of the audit log and its older files, oldest first; read it on a thread."""
-    data = b""
-    for file in audit_logs(path):
-        left = most_bytes - len(data)
-        if left <= 0:
-            break
-        with file.open("rb") as log:
-            log.seek(max(0, log.seek(0, 2) - left))
-            data = log.read() + data
-    lines = []
-    for row in data.decode("utf-8", "replace").splitlines():
-        try:
-            fields = json.loads(row)
-        except (ValueError, RecursionError):
-            continue  # a damaged line, or the end of one
-        if isinstance(fields, dict):
-            lines.append(fields)
-    return lines
-
-
-def log_line(fields: dict[str, Any]) -> str:
-    """A line of the log as people read it."""
-    head = (moment(fields.pop("at", "")), fields.pop("assistant", ""), fields.pop("kind", ""))
-    rest = ", ".join(f"{key} {value}" for key, value in fields.items())
-    return f"{' '.join(map(str, head))}: {rest}"
+def event_line(event: Event) -> str:
+    """An event of the log as people read it."""
+    facts = ", ".join(f"{key} {value}" for key, value in event.facts.items())
+    return f"{moment(utc_iso(event.at))} {event.assistant} {event.kind}: {facts}"
 
 
 class Slices(Sequence[Any]):

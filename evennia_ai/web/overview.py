@@ -6,13 +6,14 @@ from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
 
-from evennia_ai import conf, services
+from evennia_ai import conf
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps, pause
-from evennia_ai.game.ports import shared_spend
+from evennia_ai.game.ports import shared_spend, write_events
 from evennia_ai.history.messages import utc_iso
+from evennia_ai.models import Event
 from evennia_ai.staff import doctor
-from evennia_ai.staff.show import PURPOSES, log_fields, log_line, price_of
+from evennia_ai.staff.show import PURPOSES, event_line, price_of
 from evennia_ai.staff.status import (
     answers_line,
     facts_or_trouble,
@@ -28,7 +29,7 @@ from evennia_ai.web.site import Visit, number
 ROWS_AT_ONCE = 2
 SPEND_DAYS, DAY_S = 30, 86_400.0
 # Lines of the log that the page shows, and bytes among which those of one kind are looked for.
-LOG_LINES, LOG_BYTES = 200, 1_000_000
+LOG_LINES, LOG_SEEN = 200, 2_000
 # Checks of the doctor that take no time worth mentioning; the page asks for the others one by one.
 QUICK_CHECKS = ("settings", "wiring", "tools", "mind")
 
@@ -109,15 +110,15 @@ def _spent(
     return {**asdict(spent), "name": name, "price": price}
 
 
-@inlineCallbacks
-def log(visit: Visit) -> Steps[dict[str, Any]]:
-    """The end of the audit log, newest first, of the names and kinds that stand there."""
+def log(visit: Visit) -> dict[str, Any]:
+    """What happened of late, newest first, of the names and kinds that stand there."""
+    write_events()
     wanted = {part: visit.asked.get(part, "") for part in ("assistant", "kind")}
-    rows = yield services.on_disk(log_fields, conf.log_path(), LOG_BYTES)
-    names, kinds = (sorted({str(row.get(part, "")) for row in rows}) for part in wanted)
-    chosen = [row for row in rows if all(v in ("", row.get(part)) for part, v in wanted.items())]
-    lines = [log_line(fields) for fields in chosen[: -LOG_LINES - 1 : -1]]
-    return {**wanted, "lines": lines, "names": names, "kinds": kinds}
+    newest = Event.objects.order_by("-pk")
+    names, kinds = ({row[part] for row in newest.values(part)[:LOG_SEEN]} for part in wanted)
+    chosen = newest.filter(**{part: value for part, value in wanted.items() if value})
+    lines = [event_line(event) for event in chosen[:LOG_LINES]]
+    return {**wanted, "lines": lines, "names": sorted(names), "kinds": sorted(kinds)}
 
 
 @inlineCallbacks

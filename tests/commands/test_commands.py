@@ -18,7 +18,6 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import members
 from evennia_ai.rag_memory.lore import scope_of_texts
 from evennia_ai.recall import Turn
-from evennia_ai.staff.show import log_fields
 from evennia_ai.testing import MemorySemanticStore
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
@@ -193,15 +192,6 @@ class TestSwitches(CommandLineTest):
         self.assertTold("ai/wake Aria", "Aria wakes up")
         self.assertEqual(self.script.state.mode, "awake")
         self.assertTold("ai/wake Aria", "awake already")
-
-    def test_log_reads_its_end_only(self):
-        """A long log with damaged lines is read from its end."""
-        path = Path(self.folder.name) / "long.log"
-        rows = ["{broken", *(json.dumps({"kind": "call", "n": n}) for n in range(9000)), "[1]"]
-        path.write_text("\n".join(rows), encoding="utf-8")
-        lines = log_fields(path, 65_536)
-        self.assertEqual([line["n"] for line in lines[-3:]], [8997, 8998, 8999])
-        self.assertLess(len(lines), 9000)
 
 
 class TestDelete(CommandLineTest):

@@ -6,7 +6,6 @@ from unittest import mock
 from django.test import override_settings
 from evennia import Msg, create_object
 
-from evennia_ai import conf
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal, ToolError
 from evennia_ai.feature import CATEGORIES
@@ -19,7 +18,7 @@ from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.privacy.export import export_player
 from evennia_ai.testing import FakeGame, call
 from evennia_ai.turns.tick import Tick
-from tests.base import PLAYED
+from tests.base import PLAYED, log_text
 from tests.command_line import CommandLineTest
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
@@ -294,8 +293,8 @@ class TestDelivered(CommandLineTest):
         self.assertEqual([each["text"] for each in copy["errands"]], ["feed the cat"])
         self.assertEqual([each["why"] for each in copy["bonds"]], ["brought the ring"])
         path.unlink()
-        self.assertIn(f'"person": "{own}"', conf.log_path().read_text())
+        self.assertIn(f'"person": "{own}"', log_text())
         self.typed("aiforget me")
         self.typed("aiforget me = yes", until="Forgotten:")
         self.assertEqual((open_errands(self.script).errands, self.script.bonds.all()), ((), {}))
-        self.assertNotIn(f'"person": "{own}"', conf.log_path().read_text())
+        self.assertNotIn(f'"person": "{own}"', log_text())

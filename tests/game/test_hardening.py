@@ -7,7 +7,7 @@ from evennia_ai.game.sending import Origin
 from evennia_ai.language.words import storable
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
-from tests.base import AssistantTest
+from tests.base import AssistantTest, events
 from tests.waiting import pump_until, wait_for
 
 
@@ -23,6 +23,7 @@ class TestOddText(AssistantTest):
         self.assertEqual(self.contents()[0], ("user", "Aria,  hello"))
         self.script.trouble("odd \ud800")
         self.script.audit("odd", text="\ud800")
+        self.assertEqual(len(events("odd")), 1)
         self.assertEqual(storable("a\udfffb"), "ab")
 
     def test_nul(self):

@@ -10,7 +10,6 @@ from evennia.contrib.rpg.rpsystem import ContribRPCharacter, ContribRPRoom, RPSy
 from evennia.contrib.rpg.rpsystem.rpsystem import CmdEmote, CmdMask, CmdSay
 from twisted.internet.defer import maybeDeferred
 
-from evennia_ai import conf
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.commands import AssistantCmdSet
 from evennia_ai.errors import ToolError
@@ -21,7 +20,7 @@ from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call
 from evennia_ai.web.urls import PAGES
-from tests.base import AssistantTest, PlayedCharacter
+from tests.base import AssistantTest, PlayedCharacter, log_text
 from tests.command_line import WholePagesTest
 from tests.waiting import pump_until, wait_for
 
@@ -325,7 +324,7 @@ class TestEvening(WholePagesTest):
             ),
             "commands": self.commands(),
             "pages": self.pages(),
-            "log": conf.log_path().read_text(),
+            "log": log_text(),
         }
         self.assertGreater(len(self.model.requests), 12)
         for where, text in views.items():

@@ -1,21 +1,15 @@
 """A database that cannot be written: nothing heard is lost, staff are told, the log stays short."""
 
-import json
-import resource
-import tempfile
 import unittest
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from unittest.mock import patch
 
 from django.db import OperationalError, connection
 from twisted.python.failure import Failure
 
-from evennia_ai.game.ports import OLD_LOGS, audit_logs, write_audit
-from evennia_ai.privacy.requests import clear_log
-from evennia_ai.staff.show import log_fields
+from evennia_ai.game.ports import write_events
 from evennia_ai.turns.runtime import REPEATED_S
-from tests.base import AssistantTest
+from tests.base import AssistantTest, events
 from tests.steps import verify_history
 from tests.waiting import wait_for
 
@@ -214,43 +208,25 @@ class TestEachStatement(AssistantTest):
         self.assertEqual(self.tick(), "turn")
 
 
-class TestAuditLog(unittest.TestCase):
-    """The audit log where no file can grow, as on a full disk."""
+class TestAuditLog(AssistantTest):
+    """What happened, in the game's database."""
 
-    def test_a_line_is_there_whole_or_not_at_all(self):
-        """What has no room leaves nothing behind, and the next line with room is whole."""
-        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "ai.log"
-        write_audit(path, "error", {"what": "first"}, 0)
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, limits[1]))
-        try:
-            for _ in range(2):
-                with self.assertRaises(OSError):
-                    write_audit(path, "error", {"what": "second"}, 0)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        write_audit(path, "error", {"what": "third \ud800"}, 0)
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        self.assertEqual([line["what"] for line in lines], ["first", "third \ud800"])
+    def test_bounded(self):
+        """The newest are kept."""
+        with patch("evennia_ai.models.MOST_EVENTS", 5):
+            for number in range(20):
+                self.script.audit("odd", number=number)
+                if number % 3 == 0:
+                    write_events()
+            write_events()
+        kept = [event.facts.get("number") for event in events()]
+        self.assertEqual(kept, [15, 16, 17, 18, 19])
 
-    def test_it_is_put_aside_when_it_is_large(self):
-        """It takes a bounded part of the disk; its newest lines are shown across its files.
-
-        Forgetting reaches the older files, too.
-        """
-        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "ai.log"
-        with patch("evennia_ai.game.ports.LOG_BYTES", 1_000):
-            for number in range(200):
-                fields = {"text": "secret", "by": "o1.a" if number == 199 else "o2.b", "n": number}
-                write_audit(path, "trouble", fields, 0)
-        files = audit_logs(path)
-        self.assertEqual(len(files), 1 + OLD_LOGS)
-        self.assertEqual(sorted(files), sorted(path.parent.iterdir()))
-        self.assertTrue(all(file.stat().st_size <= 1_000 for file in files))
-        numbers = [fields["n"] for fields in log_fields(path, 2_500)]
-        self.assertGreater(len(numbers), 20)
-        self.assertEqual(numbers, [*range(200 - len(numbers), 200)])
-        clear_log(path, ["o1.a"])
-        self.assertNotIn("secret", "".join(file.read_text() for file in audit_logs(path)))
-        self.assertEqual(log_fields(path, 2_500)[-1]["n"], 198)
-        self.assertEqual(sorted(files), sorted(path.parent.iterdir()))
+    def test_no_room(self):
+        """What cannot be stored is lost, and said in the server log; the next is stored."""
+        self.script.audit("odd", number=1)
+        with unwritable(), patch("evennia.utils.logger.log_err") as log:
+            write_events()
+        self.assertIn(FAILURE, log.call_args[0][0])
+        self.script.audit("odd", number=2)
+        self.assertEqual([event.facts for event in events("odd")], [{"number": 2}])

@@ -3,7 +3,6 @@
 import json
 import threading
 import unittest
-from pathlib import Path
 
 from django.test import override_settings
 from hypothesis import given
@@ -25,7 +24,7 @@ from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator, moderate
 from evennia_ai.turns.runtime import RUNTIMES
 from evennia_ai.turns.tools.base import NOT_SAID
 from tests import moderators
-from tests.base import AssistantTest
+from tests.base import AssistantTest, events, log_text
 from tests.strategies import FEW
 from tests.waiting import pump_until, wait_for
 
@@ -56,15 +55,12 @@ class ModeratedTest(AssistantTest):
         pump_until(lambda: len(queue.passed()) == len(queue.queue))
 
     def log(self):
-        """The audit log."""
-        wait_for(services.on_disk(int))
-        path = Path(self.folder.name) / "ai.log"
-        return path.read_text() if path.exists() else ""
+        """The audit log, as text."""
+        return log_text()
 
     def audits(self):
         """The lines of the audit log on moderation."""
-        lines = map(json.loads, self.log().splitlines())
-        return [line for line in lines if line["kind"] == "moderation"]
+        return [event.facts for event in events("moderation")]
 
     def everything(self):
         """All Attributes of script and body, and the audit log, as text."""

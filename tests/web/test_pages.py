@@ -11,7 +11,6 @@ from django.test import Client, override_settings
 from evennia import create_account
 from twisted.internet.defer import maybeDeferred
 
-from evennia_ai import services
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
@@ -340,7 +339,6 @@ class TestWhatTheyShow(PagesTest):
         self.script.audit("tool", name="look")
         self.aria.key = "Cora"
         self.script.audit("error", what="lost")
-        wait_for(services.on_disk(lambda: None))
         page = self.client.get("/ai/log/?assistant=Aria")
         self.assertShows(page, "Aria tool: name look", "<option>Cora</option>")
         self.assertHides(page, "what lost")
