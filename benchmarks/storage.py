@@ -147,6 +147,7 @@ def great_store(make: Callable[[str], Any]) -> dict[str, Any]:
         heard.append(timed(lambda m=line: script.history.append([m]), 1)["max"])
     for _ in range(10):
         answered.append(timed(lambda: answer(script, body, guests), 1)["max"])
+    services.use(server=True)  # work is done in pieces, as where people play
     with steps() as compacting:
         wait_for(compact_conversation_history(script, body, force=True), 900)
     with steps() as forgetting:

@@ -20,7 +20,7 @@ from twisted.internet.task import Clock
 
 from evennia_ai import conf
 from evennia_ai.background import Worker
-from evennia_ai.errors import ToolError
+from evennia_ai.errors import StoreError, ToolError
 from evennia_ai.game.parts import Assistant
 from evennia_ai.history.audience import PUBLIC, members, private, visible
 from evennia_ai.history.messages import new_id
@@ -231,6 +231,17 @@ class MemoryStore:
 
     def delete(self, key: str, category: str | None = None) -> None:
         self.values.pop((key, category), None)
+
+    def delete_all(self, keys: Iterable[str], category: str | None = None) -> None:
+        for key in keys:
+            self.delete(key, category)
+
+    def move(self, keys: Iterable[str], category: str, to: str) -> None:
+        keys = [*keys]
+        if lost := [key for key in keys if (key, category) not in self.values]:
+            raise StoreError(f"`{lost[0]}` is not in `{category}`.")
+        for key in keys:
+            self.values[key, to] = self.values.pop((key, category))
 
     def keys(self, category: str) -> tuple[str, ...]:
         return tuple(sorted(key for key, where in list(self.values) if where == category))

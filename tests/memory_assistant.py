@@ -63,6 +63,10 @@ class FailingStore(MemoryStore):
         self.disk.write()
         super().delete(key, category)
 
+    def move(self, keys, category, to):
+        self.disk.write()
+        super().move(keys, category, to)
+
 
 class Disk:
     """Counts the writes of all stores of a world; `fail_in(n)` lets the n-th from now fail."""

@@ -2,7 +2,8 @@
 
 from evennia_ai.history.verification import verify
 
-COMMIT_STEPS = ("archive", "summaries", "history", "notes", "journal", "record", "last_compaction")
+DRAFT_STEPS = ("segment", "summary")
+COMMIT_STEPS = ("archive", "history", "notes", "journal", "record", "last_compaction")
 ROLLBACK_STEPS = ("history", "summaries", "journal", "entities", "record")
 REMAKE_STEPS = ("remake", "remade")
 

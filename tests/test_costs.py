@@ -22,6 +22,8 @@ from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import PROPOSED, WITHDRAWN, LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.sleep.compaction.compact import Compaction
+from evennia_ai.sleep.compaction.due import MANUAL
 from evennia_ai.sleep.cycle import SLEEP_STEPS
 from evennia_ai.testing import MemoryStore
 from tests.growth import steps
@@ -252,21 +254,47 @@ class TestCompactions(MemoryWorldTest):
 
     def test_a_commit(self):
         """It writes the summaries that it makes, and none of those before it."""
-        store, written = self.world.storage.script, Counter()
-        store_value = store.set
+        store, moved = self.world.storage.script, Counter()
+        move_values = store.move
 
-        def count(key, value, category=None):
-            written[category] += 1
-            store_value(key, value, category)
+        def count(keys, category, to):
+            moved[to] += len([*keys])
+            move_values(keys, category, to)
 
-        store.set = count
+        store.move = count
         for number in range(1, 26):
-            written.clear()
+            moved.clear()
             self.fill(10)
             self.compact()
             made = 1 if number == 1 else 2 + (number % 8 == 1)  # a recent and a long one, a node
-            self.assertEqual(written[SUMMARIES], made, number)
+            self.assertEqual(moved[SUMMARIES], made, number)
         self.assert_proven()
+
+    def test_a_commit_is_small(self):
+        """Of what leaves it writes the ids, twice: segments and summaries are drafts before it."""
+        costs, id_bytes = [], 24
+        for lines in (200, 800, 2_000):
+            world, steps, written = MemoryWorld(), list[str](), Counter()
+            world.model.default = "They talked."
+            world.script.at_commit_step = steps.append
+            for store in (world.storage.script, world.storage.body):
+
+                def write(key, value, category=None, inner=store.set, cost=written, at=steps):
+                    if "archive" in at:
+                        cost["rows"] += 1
+                        cost["bytes"] += len(pickle.dumps(value))
+                    inner(key, value, category)
+
+                store.set = write
+            world.script.history.append(said(n) for n in range(lines))
+            outcome = wait_for(Compaction(world.script, MANUAL).run())
+            left = outcome.record.report.compacted_messages
+            self.assertEqual(steps.count("segment"), -(-left // SEGMENT_MESSAGES))
+            costs.append((left, written["rows"], written["bytes"]))
+        (fewest, rows, least), *others = costs
+        for left, count, size in others:
+            self.assertEqual(count, rows)
+            self.assertLess(size - least, 2 * id_bytes * (left - fewest))
 
     def test_segments(self):
         """Many messages are archived in several, and found, proven and taken back as one."""

@@ -23,6 +23,8 @@ ARCHIVE, SUMMARIES, COMPACTIONS = "ai_archive", "ai_summaries", "ai_compactions"
 # Ids of messages that were forgotten at somebody's request, and when; no words, no names. Each
 # Attribute holds those of one step, and is never written again.
 TOMBSTONES = "ai_tombstones"
+# Ends the categories of what a compaction has written and not committed: nothing reads them.
+_DRAFT = "_draft"
 # Records read from the database at once where there is time between two readings.
 SLICE = 50
 
@@ -42,6 +44,24 @@ class Archive:
     def archive(self, segment: Segment) -> None:
         """Write a segment of messages that leave the live history, or what is left of one."""
         self._segments.set(segment.id, segment)
+
+    def draft(self, record: Segment | SummaryRecord) -> None:
+        """Write a segment or a summary that does not count before `keep_drafts`."""
+        category = ARCHIVE if isinstance(record, Segment) else SUMMARIES
+        self.store.set(record.id, record.to_dict(), category + _DRAFT)
+
+    def keep_drafts(self, segments: Iterable[str], summaries: Iterable[str]) -> None:
+        """Let drafts count from now on, by their ids."""
+        self.store.move(segments, ARCHIVE + _DRAFT, ARCHIVE)
+        self.store.move(summaries, SUMMARIES + _DRAFT, SUMMARIES)
+
+    def drop_drafts(self) -> Iterator[None]:
+        """Delete the drafts of a compaction that was cut short, a few at each step."""
+        for category in (ARCHIVE + _DRAFT, SUMMARIES + _DRAFT):
+            keys = self.store.keys(category)
+            for start in range(0, len(keys), SLICE):
+                self.store.delete_all(keys[start : start + SLICE], category)
+                yield
 
     def tombstones(self) -> dict[str, str]:
         """When messages were forgotten, by their ids."""

@@ -142,8 +142,8 @@ class HistoryHandler(Archive):
         older = dict(sorted(pages.items()))
         newest = older.popitem()[1] if older else ()
         with self.store.transaction():
-            for number in self._older.keys() - older.keys():
-                self.store.delete(_page_key(number), OLDER)
+            if gone := self._older.keys() - older.keys():
+                self.store.delete_all(map(_page_key, gone), OLDER)
             for number, page in older.items():
                 if self._older.get(number) != page:
                     self.store.set(_page_key(number), as_plain(page), OLDER)
@@ -348,15 +348,17 @@ class HistoryHandler(Archive):
         self._keep([*chain.from_iterable(self._older.values()), *self._newest, *self._page])
 
     def _keep(self, new: Sequence[Message]) -> None:
-        self._all = (*self._all, *new)
+        self._all, tally = (*self._all, *new), Counter[str]()
         for message in new:
             self._ids[message.id] = message
-            self._views.add(message.audience, message.tokens)
+            tally[message.audience] += message.tokens
             self._lines += is_talk(message)
             # Count the calls that wait for a result, by their ids.
             self._waiting.update(call_ids(message))
             if message.role == "tool":  # keys of 0 are dropped: `_waiting` is true while calls wait
                 self._waiting -= Counter([message.tool_call_id])
+        for audience, tokens in tally.items():
+            self._views.add(audience, tokens)
         self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))
 
     def _page_value(self, messages: list[Message], recorded: tuple[int, str]) -> dict[str, Any]:

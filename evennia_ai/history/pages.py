@@ -44,6 +44,15 @@ class Store(Protocol):
     def delete(self, key: str, category: str | None = None) -> None:
         """Remove a value."""
 
+    def delete_all(self, keys: Iterable[str], category: str | None = None) -> None:
+        """Remove values of a category in few writes, however many there are."""
+
+    def move(self, keys: Iterable[str], category: str, to: str) -> None:
+        """Put values of a category into another one in few writes, without writing them again.
+
+        Raises `StoreError` if one of them is not there.
+        """
+
     def keys(self, category: str) -> tuple[str, ...]:
         """All keys of a category, sorted, without loading the values."""
 

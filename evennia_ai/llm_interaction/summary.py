@@ -364,8 +364,7 @@ def _by_model(
     as the summary alone. Fails with `ModelError` if there is no summary, or the second one is no
     truer.
     """
-    known = [profile.name for profile in script.entities.profiles().values()]
-    known.append(script.obj.key)
+    known = [*script.entities.everybody(), script.obj.key]
     quotes, asked = is_extract((level, model)), list[ModelReply]()
     fault, task = "", task.plain if quotes else task
     while True:

@@ -71,6 +71,7 @@ def forget_people(
     script.budgets.forget(people)
     greeted = as_dict(script.store.get("greeted"))
     script.store.set("greeted", {k: at for k, at in greeted.items() if k not in people})
+    yield lock.run_steps(script.history.drop_drafts())
     things: list[Made] = []
     yield lock.run_steps(_collected(script, character, things))
     evidence = yield script.history.gathered_evidence()

@@ -44,17 +44,20 @@ class Names:
 
     def __init__(self, profile_of: Callable[[str], Profile | None]):
         self._profile_of = profile_of
+        self.shown: dict[str, str] = {}  # the name of each profile, by its id
         self._called: dict[str, dict[str, None]] = {}
         self._words: dict[str, tuple[Profile, frozenset[str]]] = {}
 
     def add(self, profile: Profile) -> None:
         """Note the names of a profile, new or changed."""
+        self.shown[profile.id] = profile.name
         for name in map(bare, profile.names(STAFF)):
             if name:
                 self._called.setdefault(name, {})[profile.id] = None
 
     def drop(self, profile: Profile) -> None:
         """Forget the names and words of a profile that is gone, or is to lose some."""
+        self.shown.pop(profile.id, None)
         self._words.pop(profile.id, None)
         for name in map(bare, profile.names(STAFF)):
             self._called.get(name, {}).pop(profile.id, None)

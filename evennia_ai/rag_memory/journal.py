@@ -75,7 +75,13 @@ class JournalHandler:
         self._newest = Cache(store, None, Page.read, Page.to_dict)
         self._pages = Cache(store, PAGES, Page.read, Page.to_dict, KEPT)
 
-    def add(
+    def add(self, content: str, **fields: Any) -> JournalEntry:
+        """Append a new entry, and return it; the fields are those of `new`."""
+        entry = self.new(content, **fields)
+        self.put(entry)
+        return entry
+
+    def new(
         self,
         content: str,
         *,
@@ -87,8 +93,8 @@ class JournalHandler:
         audience: str | None = None,
         timestamp: str | None = None,
     ) -> JournalEntry:
-        """Append a new entry, and return it; the fields are those of `JournalEntry`."""
-        entry = JournalEntry(
+        """A new entry, which is not stored; the fields are those of `JournalEntry`."""
+        return JournalEntry(
             new_id("e"),
             timestamp or utc_iso(self._now()),
             content,
@@ -99,19 +105,23 @@ class JournalHandler:
             tuple(source_message_ids),
             normalised(audience),
         )
-        return self.put(entry)
 
-    def put(self, entry: JournalEntry) -> JournalEntry:
-        """Append an entry as it is, and return it."""
+    def put(self, *entries: JournalEntry) -> None:
+        """Append entries as they are; a page is written once for all that come onto it."""
+        if not entries:
+            return
         with self.store.transaction():
-            page = self._page()
-            if len(page.entries) >= PAGE_ENTRIES:  # it goes behind all others, and the next begins
-                number = self._next_number()
-                self._pages.set(page_key(number), replace(page, number=number))
-                page = Page(number + 1)
-            self._newest.set(JOURNAL, replace(page, entries=(*page.entries, entry)))
-        self.store.on_commit(lambda: self._on_add(entry))
-        return entry
+            page, left = self._page(), entries
+            while left:
+                if len(page.entries) >= PAGE_ENTRIES:  # it goes behind all others, the next begins
+                    number = self._next_number()
+                    self._pages.set(page_key(number), replace(page, number=number))
+                    page = Page(number + 1)
+                room = PAGE_ENTRIES - len(page.entries)
+                page = replace(page, entries=(*page.entries, *left[:room]))
+                left = left[room:]
+            self._newest.set(JOURNAL, page)
+        self.store.on_commit(lambda: [*map(self._on_add, entries)])
 
     def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
         """The newest entries, oldest first."""

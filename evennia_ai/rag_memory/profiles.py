@@ -75,6 +75,10 @@ class EntityHandler:
         """The ids of the entities of each name that an audience may know."""
         return self._names.of(audience)
 
+    def everybody(self) -> list[str]:
+        """The names of all profiles, without reading these; maybe of some that are gone."""
+        return list(self._names.shown.values())
+
     def words(self, profile: Profile) -> frozenset[str]:
         """The telling words of a profile; may be called on any thread."""
         return self._index.words(profile)

@@ -219,9 +219,16 @@ class Compaction:
             for scope in plan.scopes:
                 fold = Fold(script, scope, plan.part(scope), cap, self.trigger)
                 fold.instructions, fold.noted = self.instructions, noted
-                yield fold.archive() if scope in plan.unsummarised else fold.fold()
-                yield script.breathe()
+                if scope in plan.unsummarised:
+                    fold.archive()
+                else:
+                    yield fold.fold()
+                    yield script.breathe()
                 folds.append(fold)
+            for _ in script.history.drop_drafts():
+                yield script.breathe()
+            for fold in folds:
+                yield fold.draft()
             if not script.config.compact_enabled:  # switched off while the model was writing
                 return Skipped("compaction disabled")
             outcome: Outcome = yield self._locked(partial(self._commit, plan, folds, original))
@@ -304,8 +311,9 @@ def _overtaken(live: Sequence[Message], plan: Plan) -> str:
         now = known.get(message.id)
         if now is None:
             return "what was to leave has left meanwhile, by another compaction or a rollback"
-        if now.audience != message.audience or rendered(unmasked(now)) != rendered(
-            unmasked(message)
+        if now != message and (
+            now.audience != message.audience
+            or rendered(unmasked(now)) != rendered(unmasked(message))
         ):
             return "a message that was to leave was changed meanwhile; try again"
     return ""

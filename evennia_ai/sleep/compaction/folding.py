@@ -4,18 +4,18 @@ A new recent summary is made from raw messages, and the former ones go into the 
 Recent summaries hang in a tree of fan-in 8 (`plan.due_groups`); the long-term summary is
 made from the topmost nodes, never from its own former text.
 
-The commit stores everything together, or nothing. Each step has a name. A crash or an exception
-between any two leaves everything as it was, in the database and in Evennia's caches.
+What is large is written before the commit, as drafts, which nothing reads. The commit stores
+everything together, or nothing. Each step has a name. A crash or an exception between any two
+leaves everything as it was, in the database and in Evennia's caches.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
-from evennia_ai.history.archive import ARCHIVE, SUMMARIES
 from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE, one_line
 from evennia_ai.history.messages import Message, new_id, tool_calls, total_tokens, utc_iso
@@ -65,7 +65,6 @@ class Fold:
     coverage: float = 1.0  # share of names, numbers and quotes that is kept of what leaves
     generation: int = 1  # how many times this scope's history was folded, this time included
     query: str = ""  # names in what left, by which it can be found again
-    segments: list[Segment] = field(default_factory=list)  # the archive segments to write
 
     @inlineCallbacks
     def fold(self) -> Steps[None]:
@@ -82,15 +81,14 @@ class Fold:
         self.entries.append(self._synthesis(record))
         yield self._cascade(former)
         self.markers.append(self._marker(record, len(self.leaving)))
-        yield self._seal(record)
 
-    def archive(self) -> Deferred[None]:
+    def archive(self) -> None:
         """Too few lines for a summary: they are archived, and search finds them.
 
         The only record is one that no marker shows.
         """
         nothing = Summary("", "", LEVELS[0])
-        return self._seal(self._record(nothing, Covered(NO_SUMMARY), UNSUMMARISED))
+        self._record(nothing, Covered(NO_SUMMARY), UNSUMMARISED)
 
     @inlineCallbacks
     def recent(self) -> Steps[tuple[Summary, Covered]]:
@@ -133,8 +131,7 @@ class Fold:
     def _covered(self, source: Sequence[Message] | str, text: str) -> Steps[Covered]:
         """Fires with a summary's text and what it must not lose of messages or summaries' texts."""
         script, own = self.script, self.script.obj.key.lower()
-        names = [profile.name for profile in script.entities.profiles().values()]
-        names = [name for name in names if name.lower() != own]
+        names = [name for name in script.entities.everybody() if name.lower() != own]
         elsewhere = [note.text for note in script.seen(self.scope).pinned()]
         # Entries that repeat a summary do not count: with them a merge of summaries could drop all.
         elsewhere += [
@@ -197,7 +194,7 @@ class Fold:
             text=text.text,
             source_ids=() if children else tuple(m.id for m in self.leaving),
             child_ids=tuple(child.id for child in children),
-            segments={} if children else {key: len(part) for key, part in self._parts.items()},
+            segments={} if children else {key: len(part) for key, part in self.parts.items()},
             level=summary.level,
             generation=self.generation,
             tree_level=tree_level,
@@ -252,17 +249,21 @@ class Fold:
         return marker.counted(self.script.count)
 
     @inlineCallbacks
-    def _seal(self, record: SummaryRecord) -> Steps[None]:
-        """Make the segments, and what else can be done before the commit, which is one piece."""
+    def draft(self) -> Steps[None]:
+        """Write segments and summaries, each in a turn of the reactor, as drafts."""
         script = self.script
-        script.history.store.preload(self.records, SUMMARIES)
-        script.history.store.preload(self._parts, ARCHIVE)
-        for key, part in self._parts.items():
-            segment = yield script.mind.work(Segment.sealed, key, record.id, part)
-            self.segments.append(segment)
+        for record in self.records.values():
+            for key in record.segments:
+                segment = yield script.mind.work(Segment.sealed, key, record.id, self.parts[key])
+                script.at_commit_step("segment")
+                script.history.draft(segment)
+                yield script.breathe()
+            script.at_commit_step("summary")
+            script.history.draft(record)
+            yield script.breathe()
 
     @cached_property
-    def _parts(self) -> dict[str, tuple[Message, ...]]:
+    def parts(self) -> dict[str, tuple[Message, ...]]:
         """What leaves, by the ids of the segments to make of it."""
         starts = range(0, len(self.leaving), SEGMENT_MESSAGES)
         return {new_id("g"): self.leaving[start : start + SEGMENT_MESSAGES] for start in starts}
@@ -286,20 +287,16 @@ def commit(
     )
     with history.store.transaction():
         step("archive")
-        for fold in folds:
-            for segment in fold.segments:
-                history.archive(segment)
-        step("summaries")
-        for fold in folds:
-            for summary in fold.records.values():
-                history.save_summary(summary)
+        history.keep_drafts([key for fold in folds for key in fold.parts], record.summaries)
         step("history")
         history.replace(messages)
         step("notes")
         notes = [note for fold in folds for note in fold.notes]
         entries = [*record.entries, *write_notes(script, notes)]
         step("journal")
-        entries += [script.journal.put(entry).id for fold in folds for entry in fold.entries]
+        syntheses = [entry for fold in folds for entry in fold.entries]
+        script.journal.put(*syntheses)
+        entries += [entry.id for entry in syntheses]
         step("record")
         record = replace(record, entries=tuple(entries))
         history.save_compaction(record)

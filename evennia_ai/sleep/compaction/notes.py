@@ -18,7 +18,7 @@ from evennia_ai.history.pairs import MEMORIES
 from evennia_ai.language.words import words
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import observe, profile_met
-from evennia_ai.rag_memory.journal_entry import score_importance
+from evennia_ai.rag_memory.journal_entry import JournalEntry, score_importance
 from evennia_ai.rag_memory.provenance import statement_of, supporting
 
 # The two tools that note something, and the argument in which they name lines.
@@ -122,20 +122,20 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
     if not notes:
         return []
     extraction_id, now = new_id("x"), script.now()
-    ids, entities = [extraction_id], script.entities
+    entries, entities = list[JournalEntry](), script.entities
     for note in notes:
         sources = (*note.sources, extraction_id)
         if note.tool == ENTRY:
             importance = note.fields.get("importance") or score_importance(note.text)
             about = note.fields.get("about")
-            entry = script.journal.add(
+            entry = script.journal.new(
                 note.text,
                 importance=importance,
                 entities=(about,) if about else (),
                 audience=note.scope,
                 source_message_ids=sources,
             )
-            ids.append(entry.id)
+            entries.append(entry)
             continue
         fact = dict(note.fields)
         name, text = str(fact.pop("entity")), str(fact.pop("observation"))
@@ -145,4 +145,5 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
         fact["told_by"] = note.told_by if profile.kind == "person" else ""
         at = note.at or now
         entities.put({profile.id: observe(profile, text, at, sources, note.scope, **fact)})
-    return ids
+    script.journal.put(*entries)
+    return [extraction_id, *(entry.id for entry in entries)]
