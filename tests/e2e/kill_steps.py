@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 
-from tests.steps import COMMIT_STEPS, ROLLBACK_STEPS
+from tests.steps import COMMIT_STEPS, DRAFT_STEPS, ROLLBACK_STEPS
 
 # Options of the assistant that is killed. Small windows make compactions frequent.
 CONFIG = {
@@ -23,7 +23,8 @@ CONFIG = {
 COMMIT = (*COMMIT_STEPS, "done")
 MASK = tuple(f"mask {name}" for name in COMMIT)
 EMERGENCY = tuple(f"emergency {name}" for name in COMMIT)
-COMMITS = tuple(f"commit {name}" for name in COMMIT)
+DRAFTS = tuple(f"draft {name}" for name in DRAFT_STEPS)
+COMMITS = (*DRAFTS, *(f"commit {name}" for name in COMMIT))
 ROLLBACK = tuple(f"rollback {name}" for name in (*ROLLBACK_STEPS, "done"))
 WITHDRAW = "rollback, then withdraw"
 BEFORE_STORE = "consolidation: before store"
@@ -31,7 +32,7 @@ BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
 OTHERS = (WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
 # The functions that call `at_commit_step`, and what they do.
-DOINGS = {"commit": "commit", "_commit": "rollback"}
+DOINGS = {"draft": "draft", "commit": "commit", "_commit": "rollback"}
 
 
 class Log:
@@ -172,6 +173,8 @@ def _doing(frame):
     """What the code in a frame does; an emergency, and mere masks, have names of their own."""
     while frame is not None:
         if doing := DOINGS.get(frame.f_code.co_name):
+            if doing == "draft":
+                return doing
             record = frame.f_locals["record"]
             trigger = record.trigger
             if doing == "commit" and record.masked:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.e2e
 COMPACTION = [*kill_steps.MASK, *kill_steps.EMERGENCY, *kill_steps.COMMITS]
 OTHERS = [*kill_steps.ROLLBACK, *kill_steps.OTHERS]
 if SHARE < 1:
-    COMPACTION = ["emergency history", "commit history", "commit done"]
+    COMPACTION = ["draft summary", "emergency history", "commit history", "commit done"]
     OTHERS = [kill_steps.WITHDRAW, kill_steps.BEFORE_MARK, kill_steps.SECOND_WRITE]
 
 

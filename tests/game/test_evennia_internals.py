@@ -3,13 +3,16 @@
 import contextlib
 from collections import OrderedDict
 
+from django.db import connection
 from django.db.transaction import TransactionManagementError
+from django.test.utils import CaptureQueriesContext
 from evennia import search_object
 from evennia.typeclasses.attributes import Attribute
 from evennia.utils.test_resources import BaseEvenniaTest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evennia_ai.errors import StoreError
 from evennia_ai.game.evennia_internals import AttributeStore, transaction
 
 PLAIN = {"version": 1, "messages": [{"id": "m1", "content": "a | {b} é \ud800", "n": 1.5}]}
@@ -135,6 +138,43 @@ class TestAttributeStore(BaseEvenniaTest):
             with contextlib.suppress(OSError), transaction():
                 raise OSError("disk full")
         self.assertIsNone(self.stored("kept"))
+
+    def test_values_move_and_go_together(self):
+        """In few queries, however many there are; in the caches, too."""
+        keys = [f"g{number}" for number in range(9)]
+        for key in keys:
+            self.store.set(key, {"of": key}, "draft")
+        with CaptureQueriesContext(connection) as moving:
+            self.store.move(keys[:8], "draft", "kept")
+        self.assertEqual(len(moving), 1)
+        self.assertEqual(self.store.keys("draft"), ("g8",))
+        self.assertIsNone(self.store.stamp("g1", "draft"))
+        for read in (self.store.get, self.stored):
+            self.assertEqual([read(key, "kept") for key in keys[:8]], [{"of": k} for k in keys[:8]])
+            self.assertIsNone(read("g1", "draft"))
+        self.store.set("g1", "changed", "kept")
+        self.assertEqual(self.stored("g1", "kept"), "changed")
+        costs = []
+        for some in (keys[:2], keys[2:8]):
+            with CaptureQueriesContext(connection) as deleting:
+                self.store.delete_all([*some, "absent"], "kept")
+            costs.append(len(deleting))
+            self.assertEqual([self.store.get(key, "kept") for key in some], [None] * len(some))
+        self.assertEqual(costs[0], costs[1])
+        self.assertEqual(self.store.keys("kept"), ())
+        self.store.set("g1", "again", "kept")
+        self.assertEqual(self.stored("g1", "kept"), "again")
+
+    def test_a_move_that_fails_moves_nothing(self):
+        """Also if one of the values is not there; what was moved or deleted is back."""
+        self.store.set("g1", 1, "draft")
+        self.store.set("g2", 2, "draft")
+        with self.assertRaisesRegex(StoreError, "Of 2 values of `draft` only 1"), transaction():
+            self.store.delete_all(["g2"], "draft")
+            self.store.move(["g1", "g2"], "draft", "kept")
+        for read in (self.store.get, self.stored):
+            self.assertEqual([read(key, "draft") for key in ("g1", "g2")], [1, 2])
+            self.assertIsNone(read("g1", "kept"))
 
     def test_stamps_are_those_of_each_key(self):
         """Asked for together or alone, known to Evennia's cache or not."""

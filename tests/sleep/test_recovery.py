@@ -11,13 +11,14 @@ from evennia_ai.history.pages import aside
 from evennia_ai.history.pairs import INTERRUPTED, mended, unanswered
 from evennia_ai.history.records import Segment
 from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.privacy.forget import forget_people
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorldTest, StoreFailure, count
 from tests.steps import COMMIT_STEPS, raising_at, verify_history
-from tests.waiting import wait_for
+from tests.waiting import alone, wait_for
 
 CHAR = Speaker("Alice", "o1.a")
 
@@ -49,6 +50,29 @@ class TestFailures(MemoryWorldTest):
             self.assertEqual(set(self.world.index.turns), before)
             self.assert_proven()
         self.assertEqual(self.body.journal.count(), 0)
+
+    def test_drafts_of_a_compaction_that_was_cut_short(self):
+        """They count for nothing, and go at the next one, or when somebody is forgotten."""
+        names = "ai_archive_draft", "ai_summaries_draft"
+        for undo in (self.compact, lambda: wait_for(alone(forget_people, *self.forgotten))):
+            self.fill()
+            before = self.script.history.messages(), self.script.history.summaries()
+            self.script.at_commit_step = raising_at("archive", StoreFailure)
+            with self.assertRaises(StoreFailure):
+                self.compact()
+            self.assertTrue(all(map(self.world.storage.script.keys, names)))
+            self.world.restart()
+            history = self.script.history
+            self.assertEqual((history.messages(), history.summaries()), before)
+            self.assert_proven()
+            undo()
+            self.assertFalse(any(map(self.world.storage.script.keys, names)))
+            self.assert_proven()
+
+    @property
+    def forgotten(self):
+        """What `forget_people` is called with."""
+        return self.script, self.body, ["o1.nobody"], "2027-01-15T08:00:00.000+00:00"
 
     def test_append_is_all_or_nothing(self):
         """A write that fails, of the page or of the merge, stores no message of it."""
