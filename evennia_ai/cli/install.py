@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,8 @@ URL_LINE = 'path("ai/", include("evennia_ai.web.urls"))'
 URLS_LINE = f"urlpatterns = [{URL_LINE}, *urlpatterns]"
 INCLUDE_LINE = "from django.urls import include, path  # for evennia_ai"
 BACKUP = ".before-evennia-ai"
+_IMPORT = re.compile(rf"\s*(from|import)\s+{APP}\b")
+_ANY_USE = re.compile(rf"[^#]*\b{APP}\b")
 # Where Evennia's template has them.
 CMDSET, URLS = "commands.default_cmdsets.CharacterCmdSet", "web.urls"
 
@@ -81,7 +83,8 @@ def _shown(
         before, after = edit.before.splitlines(), edit.after.splitlines()
         say("\n".join(difflib.unified_diff(before, after, *names, lineterm="")) + "\n")
     if not apply:
-        say(f"Nothing was changed. To make these edits: evennia-ai {command} --apply")
+        where = os.path.relpath(folder)
+        say(f"Nothing was changed. To make these edits: evennia-ai {command} {where} --apply")
     for path in (edit.path.resolve() for edit in edits if apply or command == "uninstall"):
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             hint = "Make it writable, or make the edits by hand."
@@ -95,7 +98,7 @@ def uninstall(
     """Show the edits that take the package out of a game, or make them. Idempotent.
 
     A file that is as the installer left it becomes what it was before; of others the added lines
-    are taken out. Raises `ConfigError` if more of the package is left in one of the files.
+    are taken out. Raises `ConfigError`, with every line, if the game uses the package elsewhere.
     """
     folder = Path(game_dir)
     edits = []
@@ -103,6 +106,9 @@ def uninstall(
         text = path.read_text(encoding="utf-8") if path.is_file() else ""
         if APP in text:
             edits.append(Edit(path, text, _without_us(path, text, change, line)))
+    if by_hand := _left_over(folder, {edit.path: edit.after for edit in edits}):
+        rows = "\n  ".join(by_hand)
+        raise ConfigError(f"take `{APP}` out by hand here, then run this again:\n  {rows}")
     if not edits:
         say("evennia_ai is not in this game's files.")
     elif _shown(edits, folder, "uninstall", apply, say):
@@ -110,6 +116,20 @@ def uninstall(
             _replace(edit)
             _backup_of(edit.path).unlink(missing_ok=True)
             say(f"Changed {edit.path.relative_to(folder)}")
+
+
+def _left_over(folder: Path, edited: Mapping[Path, str]) -> list[str]:
+    """The lines of a game that would still use the package once its files are edited."""
+    lines = []
+    for path in sorted(folder.rglob("*.py")):
+        if "site-packages" in path.parts:  # of a virtual environment in the game's folder
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        rest, use = edited.get(path, text).splitlines(), _ANY_USE if path in edited else _IMPORT
+        for number, row in enumerate(text.splitlines(), 1):
+            if use.match(row) and row in rest:
+                lines.append(f"{path.relative_to(folder)}, line {number}: {row.strip()}")
+    return lines
 
 
 def is_installed(folder: Path) -> bool:
@@ -204,13 +224,8 @@ def _without_us(path: Path, text: str, change: Callable[[str], str], line: str) 
         if change(before.replace("\r\n", "\n")) == text.replace("\r\n", "\n"):
             return before
     ours = {APP_LINE, APPS_LINE, IMPORT_LINE, CMDSET_LINE, INCLUDE_LINE, f"{URL_LINE},", URLS_LINE}
-    after = "".join(row for row in text.splitlines(keepends=True) if row.strip() not in ours)
-    if APP in re.sub(r"#.*", "", after):
-        number = next(n for n, row in enumerate(text.splitlines(), 1) if APP in row)
-        raise ConfigError(
-            f"`{path}`, line {number}: take `{APP}` out by hand, then run this again."
-        )
-    return after
+    rows = text.splitlines(keepends=True)
+    return "".join(row for row in rows if not {row.strip(), row.partition("  #")[0].strip()} & ours)
 
 
 def _backup_of(path: Path) -> Path:

@@ -14,14 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.processes import is_running
 
-USAGE = """evennia ai doctor    check this game's assistants and suggest remedies
-evennia ai remove    export every assistant to a file, then delete it with all it remembers;
-                     the game must be stopped, and it asks first (--yes: it does not)"""
+USAGE = """In the game's folder:
+
+evennia ai doctor    check this game's assistants and suggest remedies
+evennia ai remove    export every assistant and book of lore to a file, then delete it; the
+                     game must be stopped, and it asks first
+evennia ai remove --yes    the same without a question"""
+# How often the doctor says that a check still goes on.
+STILL_S = 5.0
 _WORK: "dict[tuple[str, ...], Callable[[], int]]" = {
     ("doctor",): lambda: doctor(),
     ("remove",): lambda: remove(),
@@ -57,15 +63,25 @@ def doctor(*names: str) -> int:
     # Only now are the names that the package imports from `evennia` more than None.
     from evennia_ai.staff.doctor import CHECKS, Check, name_of, run_checks, unreadable, verdict
 
+    shown: list[Check] = []
+
     def show(finding: Check) -> None:
+        shown.append(finding)
         print(finding.line(), flush=True)
+
+    def work() -> Deferred[Any]:
+        LoopingCall(wait).start(STILL_S, now=False)
+        return run_checks(in_game=False, which=which, show=show)
+
+    def wait() -> None:
+        print(f"     {name_of(which[len(shown)])}: still checking ...", flush=True)
 
     if unread is not None:
         findings = [replace(unreadable(unread), name="database")]
         show(findings[0])
     else:
         which = [check for check in CHECKS if not names or name_of(check) in names]
-        findings = _run(lambda: run_checks(in_game=False, which=which, show=show))
+        findings = _run(work)
     if not names:
         print(verdict(findings), flush=True)
     return sum(finding.ok is False for finding in findings)
@@ -112,14 +128,21 @@ def _names() -> list[str] | None:
 
 
 def _preview(names: list[str]) -> str:
+    from evennia_ai import conf
+    from evennia_ai.game.lore import lore
     from evennia_ai.privacy.export import export_folder
+    from evennia_ai.staff.show import counted
 
-    if not names:
-        return "This game has no assistants."
-    return (
-        f"To be deleted, with all they remember: {', '.join(names)}.\n"
-        f"Each is exported to a file in {export_folder()} first."
+    books = [f"{b.name} ({counted(len(b.facts), 'fact')})" for b in lore().books().values()]
+    rows = (
+        "To be deleted:",
+        f"  Assistants, with talk, memories and options: {', '.join(names) or 'none'}.",
+        f"    Each is written to {export_folder()} first; ai/import reads it back.",
+        f"  Lore: {', '.join(books) or 'none'}.",
+        f"    Each book is written to {conf.cards_dir()} first; ailore/import reads it back.",
+        "  The log, and the record of what model calls cost.",
     )
+    return "\n".join(rows)
 
 
 def _is_confirmed() -> bool:
@@ -131,10 +154,10 @@ def _is_confirmed() -> bool:
 
 
 def remove(is_sure: bool = False) -> int:
-    """Export and delete every assistant of a game that is not running; returns how many stayed.
+    """Export and delete assistants and lore of a game that is not running; returns how many stayed.
 
-    It asks before it deletes any, unless `is_sure`. Without a yes, and while the game runs, all of
-    them stay.
+    It asks before it deletes anything, unless `is_sure`. Without a yes, and while the game runs,
+    all of them stay.
     """
     from django.conf import settings
 
@@ -145,11 +168,13 @@ def remove(is_sure: bool = False) -> int:
         print("The game is running: stop it first. Nothing was deleted.", flush=True)
         return len(names) or 1
     print(_preview(names), flush=True)
-    if names and not (is_sure or _is_confirmed()):
+    if not (is_sure or _is_confirmed()):
         print("Nothing was deleted. To delete without a question: evennia ai remove --yes")
-        return len(names)
+        return len(names) or 1
     from evennia_ai.assistant_script import all_assistants
+    from evennia_ai.game.lore import lore
     from evennia_ai.models import Event, Spend
+    from evennia_ai.staff.cards import export_book
     from evennia_ai.staff.export import export_and_delete
 
     @inlineCallbacks
@@ -163,6 +188,10 @@ def remove(is_sure: bool = False) -> int:
             except AssistantError as error:
                 stayed += 1
                 print(f"{name} was not deleted: {error}", flush=True)
+        for book in () if stayed else list(lore().books().values()):
+            path = yield export_book(book)
+            lore().save(replace(book, facts=()))
+            print(f"The lore {book.name} is deleted. It is in {path}", flush=True)
         if not stayed and Spend.is_there():
             Spend.objects.all().delete()
             Event.objects.all().delete()

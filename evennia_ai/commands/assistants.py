@@ -8,16 +8,18 @@ from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import why
-from evennia_ai.commands.wizard import ask_builder, body_class, good_name, new_body
+from evennia_ai.commands.memory import rebuild_memory
+from evennia_ai.commands.wizard import BODY, ask_builder, body_class, good_name, new_body
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.seeing import name_of, player_ids, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
+from evennia_ai.history.records import as_text
 from evennia_ai.staff import doctor
 from evennia_ai.staff.control import put_to_sleep, switch
-from evennia_ai.staff.export import export_and_delete
+from evennia_ai.staff.export import export_and_delete, import_assistant, read_export
 from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.show import ago, as_records
 from evennia_ai.staff.status import facts_or_trouble, overview
@@ -59,6 +61,7 @@ class CmdAI(AssistantCommand):
       ai/refuse <assistant> [= <number>]
       ai/why[/full] <assistant> [= <words of a line>]
       ai/delete <assistant> [= yes]
+      ai/import <file> [= <name>]
       ai/doctor
       ai/follow
 
@@ -96,6 +99,9 @@ class CmdAI(AssistantCommand):
                it still has them, and where. Shows talk to admins alone
       delete - export everything to a file, then delete it; to confirm it, type
                the command again with '= yes' within a minute
+      import - make an assistant in this room of a file that delete, export or
+               'evennia ai remove' wrote into server/ai_exports, of this game
+               or another: options, talk, memories, lore. Rights are not taken
       doctor - check the installation for problems
       follow - get a message about each of its compactions, or stop getting
                them; ends when you are no longer an admin. Problems that need
@@ -113,7 +119,7 @@ class CmdAI(AssistantCommand):
 
     key = "ai"
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
-    admin_switches = ("delete", "doctor", "follow", "why")
+    admin_switches = ("delete", "doctor", "follow", "import", "why")
     player_switches = ("ignore", "report", "yes", "undo", "again")
     is_full = False  # whether it is `why/full`
 
@@ -315,6 +321,25 @@ class CmdAI(AssistantCommand):
                 self.tell(f"{name} was not deleted.")
             raise
         self.tell(f"{name} is deleted. Its export is in {path}")
+
+    def do_import(self) -> Steps[None]:
+        file = self.lhs.strip()
+        exported = yield read_export(file)
+        key, notes, typeclass = good_name(self.rhs or as_text(exported.get("name"))), [], BODY
+        try:
+            typeclass = body_class(as_text(exported.get("typeclass")))
+        except Refusal as error:
+            notes.append(f"{error} The usual one is used.")
+        self.tell(f"Reading {key} from {file}...")
+        body = new_body(self.caller, key, typeclass)
+        script, by = body.assistant, self.caller.key
+        try:
+            notes += yield script.run_exclusive(lambda: import_assistant(script, file, by))
+            yield script.run_exclusive(lambda: rebuild_memory(script))
+        except Exception:
+            body.delete()
+            raise
+        self.tell_records([*notes, f"{key} is here and listens."])
 
     def do_doctor(self) -> Steps[None]:
         self.tell("Checking the installation ...")

@@ -1,17 +1,16 @@
 """`ailore`: facts of the world, who knows them, and who may hear them."""
 
-import json
 import re
 
 from evennia_ai.background import Steps
-from evennia_ai.cards.books import exported, read_book
+from evennia_ai.cards.books import read_book
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.services import on_disk
 from evennia_ai.staff import lore as acts
-from evennia_ai.staff.cards import card_contents, keep_file
+from evennia_ai.staff.cards import card_contents, export_book
 from evennia_ai.staff.show import as_record, as_records
 
 
@@ -102,10 +101,7 @@ class CmdAILore(AssistantCommand):
         self.tell_records([f"{book.name}: {said[0]}.", *notes, *said[1:]])
 
     def do_export(self) -> Steps[None]:
-        book = acts.book_named(self.args)
-        data = json.dumps(exported(book), indent=1).encode()
-        name = re.sub(r"[^\w-]+", "_", book.name)
-        path = yield keep_file(f"{name}-lore.json", data)
+        path = yield export_book(acts.book_named(self.args))
         self.tell(f"Written: {path}")
 
     def do_test(self) -> Steps[None]:

@@ -128,7 +128,7 @@ class CmdAIMemory(AssistantCommand):
         script = self.assistant()
         name, began = script.obj.key, time.monotonic()
         self.tell(f"Rebuilding {name}'s search index and semantic memory...")
-        indexed, count = yield script.run_exclusive(lambda: _rebuilt(script))
+        indexed, count = yield script.run_exclusive(lambda: rebuild_memory(script))
         seconds = time.monotonic() - began
         restored = f"{count} memories were restored from the journal" if count else ""
         self.tell(
@@ -138,7 +138,7 @@ class CmdAIMemory(AssistantCommand):
 
 
 @inlineCallbacks
-def _rebuilt(script: AssistantScript) -> Steps[tuple[int, int]]:
+def rebuild_memory(script: AssistantScript) -> Steps[tuple[int, int]]:
     """Fires with the items in the index, and the memories stored again from the journal."""
     indexed = yield rebuild_index(script)
     yield script.mind.memories.status()  # a store that is gone is noticed and made anew

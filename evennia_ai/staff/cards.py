@@ -12,19 +12,19 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
-from evennia_ai.cards.books import EVERYBODY
+from evennia_ai.cards.books import Book
+from evennia_ai.cards.books import exported as book_json
 from evennia_ai.cards.card import Card, exported, read_card
 from evennia_ai.cards.chats import read_chat
 from evennia_ai.cards.container import FILE_BYTES, Contents, packed, read
 from evennia_ai.errors import Refusal
-from evennia_ai.game.lore import knows, lore
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.records import as_dict
 from evennia_ai.staff.configuration import set_options
-from evennia_ai.staff.lore import book_for, take_book
+from evennia_ai.staff.lore import book_for, own_book, take_book
 from evennia_ai.turns.options import check_option
 
 # Where a script keeps the card it was made from.
@@ -88,6 +88,12 @@ def keep_file(name: str, data: bytes, is_new: bool = False) -> "Deferred[Path]":
     return services.on_disk(save)
 
 
+def export_book(book: Book) -> "Deferred[Path]":
+    """Write a book of lore into the folder of cards; fires with the file's path."""
+    name = re.sub(r"[^\w-]+", "_", book.name)
+    return keep_file(f"{name}-lore.json", json.dumps(book_json(book), indent=1).encode())
+
+
 @inlineCallbacks
 def usable_card(file: str, name: str) -> Steps[Card]:
     """Fires with a card that can be taken; a name that had to be mended must be confirmed."""
@@ -128,17 +134,12 @@ def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
     config, body = script.config, script.obj
     stored = as_dict(script.store.get(KEY, CATEGORY))
     original = json.loads(stored["json"]) if isinstance(stored.get("json"), str) else None
-    own = f"npc:{body.stable_id}"
-    lorebook = next((book for book in lore().books().values() if book.know == own), None)
-    if lorebook:
-        facts = tuple(f for f in lorebook.facts if not f.know or knows(body, f.know))
-        lorebook = replace(lorebook, facts=facts, know=EVERYBODY)
     card = Card(
         body.key,
         persona=config.persona,
         examples=config.examples or "",
         greetings=config.greetings,
-        lore=lorebook,
+        lore=own_book(body),
         original=original,
     )
     name, source = re.sub(r"[^\w-]+", "_", body.key) or "assistant", str(stored.get("file") or "")

@@ -90,6 +90,16 @@ def book_for(name: str, know: str = "") -> Book:
     return before
 
 
+def own_book(body: DefaultObject) -> Book | None:
+    """The book that only this assistant knows, with the facts that it knows itself."""
+    mine = f"npc:{stable_id(body)}"
+    book = next((book for book in lore().books().values() if book.know == mine), None)
+    if book is None:
+        return None
+    facts = tuple(f for f in book.facts if not f.know or knows(body, f.know))
+    return replace(book, facts=facts, know=EVERYBODY)
+
+
 def take_book(
     read: Book, book: Book, source: str, is_of_card: bool = False
 ) -> tuple[Book, list[str]]:

@@ -162,6 +162,9 @@ class TestOtherCommands(InFolder):
         code, shown, error = run("uninstall", "--apply", str(game))
         self.assertEqual((code, shown), (2, ""))
         self.assertIn("take `evennia_ai` out by hand", error)
+        rows = [row.strip().partition(", line ")[0] for row in error.splitlines()[1:]]
+        self.assertEqual(rows, ["server/conf/connection_screens.py", "server/conf/settings.py"])
+        self.assertIn(": from evennia_ai.cli.ports import game_ports", error)
 
     def test_stopping_what_is_not_there_is_no_error(self):
         """It only removes the pid file of a dead process, and that of another program."""

@@ -178,7 +178,7 @@ class TestInstall(unittest.TestCase):
             ast.parse(text)
         self.run_install(apply=True)
         self.write("server/conf/settings.py", 'INSTALLED_APPS = ["evennia_ai"]\n')
-        with self.assertRaisesRegex(ConfigError, "line 1: take `evennia_ai` out"):
+        with self.assertRaisesRegex(ConfigError, "settings.py, line 1: INSTALLED"):
             self.run_uninstall()
 
     def test_a_missing_file_is_refused_in_plain_words(self):

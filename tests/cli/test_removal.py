@@ -10,7 +10,9 @@ from unittest.mock import patch
 from django.test import override_settings
 
 from evennia_ai.assistant_script import all_assistants
+from evennia_ai.cards.books import Book, Fact
 from evennia_ai.cli import launcher
+from evennia_ai.game.lore import lore
 from tests.base import AssistantTest
 
 
@@ -43,7 +45,7 @@ class TestRemoval(AssistantTest):
             with self.subTest(typed):
                 code, shown = self.run_main("remove", typed=typed)
                 self.assertEqual(code, 1)
-                self.assertIn("To be deleted, with all they remember: Aria.", shown)
+                self.assertIn("Assistants, with talk, memories and options: Aria.", shown)
                 self.assertIn(str(self.game / "server" / "ai_exports"), shown)
                 self.assertIn("Nothing was deleted", shown)
                 self.assert_stays()
@@ -76,10 +78,13 @@ class TestRemoval(AssistantTest):
         self.assert_stays()
 
     def test_preview(self):
-        """The preview of `evennia-ai uninstall` names the assistants and the folder of exports."""
+        """The preview of `evennia-ai uninstall` names all that goes, and where it is written."""
+        lore().save(Book("town", (Fact(("fish",), "It is fresh.", id="w1"),)))
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             self.assertEqual(launcher.preview(), 0)
-        self.assertIn("Aria", out.getvalue())
-        self.assertIn(str(self.game / "server" / "ai_exports"), out.getvalue())
+        server = self.game / "server"
+        named = ("Aria", "town (1 fact)", server / "ai_exports", server / "ai_cards", "cost")
+        for word in map(str, named):
+            self.assertIn(word, out.getvalue())
         self.assert_stays()

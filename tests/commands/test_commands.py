@@ -1,7 +1,9 @@
 """The commands on assistants as a whole: who may use which, `ai` and its switches."""
 
 import json
+import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,12 +16,15 @@ from evennia_ai.commands import all_commands
 from evennia_ai.commands.base import find_assistant, named
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.game.deletions import delete_queued, enqueue, queued_scopes
+from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import stable_id
-from evennia_ai.history.audience import members
+from evennia_ai.history.audience import PUBLIC, members, private
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.lore import scope_of_texts
 from evennia_ai.recall import Turn
+from evennia_ai.staff.export import NOT_TAKEN, export_assistant
 from evennia_ai.testing import MemorySemanticStore
-from tests.base import CHARACTER
+from tests.base import CHARACTER, PLAYED
 from tests.command_line import CommandLineTest
 from tests.store_case import item
 from tests.waiting import pump_until, wait_for
@@ -192,6 +197,105 @@ class TestSwitches(CommandLineTest):
         self.assertTold("ai/wake Aria", "Aria wakes up")
         self.assertEqual(self.script.state.mode, "awake")
         self.assertTold("ai/wake Aria", "awake already")
+
+
+class TestImport(CommandLineTest):
+    """A file that `ai/delete` wrote becomes an assistant again."""
+
+    def exported(self):
+        """Aria, who has lived, as a file; she is deleted. Its name."""
+        script, circle = self.script, private([stable_id(self.char2)])
+        self.fill(3)
+        whispered = Message("user", "The key is in the well.", audience=circle, channel="whisper")
+        own = Message("assistant", "I keep it.", speaker=Speaker("Aria", self.aria.stable_id))
+        script.history.append([whispered, own])
+        self.aria.journal.add("Bob keeps bees.")
+        self.aria.db.desc, self.aria.db.gold = "Tall.", 5
+        self.typed("aiconfig Aria persona = A smuggler.")
+        self.typed("airemember Aria = The inn closes at ten.")
+        self.typed("ailore/add Aria = soup: The soup is hot.")
+        self.typed("ailore/know Aria = Aria")
+        self.typed("ai/delete Aria")
+        self.typed("ai/delete Aria = yes", until="is deleted")
+        (path,) = (Path(self.folder.name) / "server" / "ai_exports").iterdir()
+        return path
+
+    def imported(self, path, name="Aria"):
+        """The script of the assistant that is made of a file."""
+        self.told_last = self.typed(f"ai/import {path.name} = {name}", until="is here and listens")
+        (script,) = (each for each in all_assistants() if each.obj.key == name)
+        script.stop()
+        return script
+
+    def test_it_is_who_it_was(self):
+        """Options, talk with its audiences, memories, notes, look and lore are back, and found."""
+        path = self.exported()
+        script = self.imported(path)
+        self.assertTrue(script.enabled)
+        self.assertEqual(script.config.persona, "A smuggler.")
+        self.assertEqual(script.obj.db.desc, "Tall.")
+        messages = script.history.messages()
+        self.assertEqual(messages[-1].speaker_id, script.obj.stable_id)
+        self.assertEqual(messages[-2].audience, private([stable_id(self.char2)]))
+        self.assertNotIn("well", repr(script.seen(PUBLIC).messages()))
+        self.assertIn("Bob keeps bees.", [entry.content for entry in script.obj.journal.all()])
+        self.assertIn("The inn closes at ten.", repr(script.ledger.entries()))
+        self.assertIn("(w1) soup", self.typed("ailore/knows Aria"))
+        self.assertIn("bees", self.typed("aimemory Aria = bees", until="bees"))
+        self.assertIsNone(script.obj.db.gold)
+        self.assertIn("the game's own: gold", self.told_last)
+
+    def test_twice_is_the_same(self):
+        """An export of what was imported has the same life, under its own ids."""
+        path = self.exported()
+        script = self.imported(path)
+        again = wait_for(script.run_exclusive(lambda: export_assistant(script)))
+        lives = []
+        for file in (path, again):
+            text = file.read_text()
+            for number, each in enumerate(json.loads(text)["ids"]):
+                text = text.replace(each, f"id {number}")
+            done = r'"consolidated_entry_ids": \[[^\]]*\]'  # an import consolidates them
+            text = re.sub(done, '"consolidated_entry_ids": []', text)
+            rows = [row for part in json.loads(text)["attributes"].values() for row in part]
+            other = (*NOT_TAKEN, "gold", "options", "schema_version", "nights_done")
+            rows = [row for row in rows if row["key"] not in other]
+            lives.append(sorted(rows, key=lambda row: (row["key"], row["category"] or "")))
+        self.assertEqual(*lives)
+
+    def test_into_another_game(self):
+        """There the first one is not gone, or was never there: the copy has its own lore."""
+        path = self.exported()
+        lore().save(replace(lore().books()["aria"], facts=()))  # the other game has none
+        script = self.imported(path, "Nia")
+        self.assertEqual(lore().books()["aria"].know, f"npc:{script.obj.stable_id}")
+        self.assertIn("(w1) soup", self.typed("ailore/knows Nia"))
+        other = self.imported(path, "Cora")
+        self.assertIn("Its lore was not taken", self.told_last)
+        self.assertEqual(len(other.history.messages()), len(script.history.messages()))
+
+    def test_what_is_refused(self):
+        """A taken name, another file, one that is not there: nothing is made."""
+        path = self.exported()
+        text = path.read_text()
+        number = len(all_assistants())
+        create_object(PLAYED, key="Bram")
+        self.assertTold(f"ai/import {path.name} = Bram", "already", until="already")
+        self.assertTold("ai/import no.json", "cannot be read", path.name, until="cannot be read")
+        for bad, words in (("{", "is no JSON file"), ("[1]", "is no export of an assistant")):
+            path.write_text(bad)
+            self.assertTold(f"ai/import {path.name}", words, until=words)
+        self.assertEqual(len(all_assistants()), number)
+        data = json.loads(text)
+        data["typeclass"] = "no.such.Class"
+        row = {"key": "max_context_tokens", "category": None, "value": "many"}
+        data["attributes"]["script"].append(row)
+        path.write_text(json.dumps(data))
+        self.imported(path)
+        self.assertIn("The usual one is used", self.told_last)
+        self.assertIn("Not taken: `max_context_tokens`", self.told_last)
+        self.be("Builder")
+        self.assertTold(f"ai/import {path.name}", "is for admins")
 
 
 class TestDelete(CommandLineTest):

@@ -426,6 +426,19 @@ class TestLore(WholePagesTest, CardCase):
         self.assertIn("It is empty", repr(own_texts(self.aria)))
         self.assertTold("aiconfig Aria knows = rooms:9", "takes a list such as help:lore")
 
+    def test_who_is_gone_locks_nothing(self):
+        """A card's book that only a deleted assistant knew is the new one's; its texts are on."""
+        book = {"entries": [{"keys": ["soup"], "content": "It is hot."}]}
+        self.put("nia.png", name="Nia", character_book=book)
+        for name in ("Nia", "Mia"):
+            self.typed(f"aicard/import nia.png = {name}", until="1 taken")
+            self.assertIn("used: ", self.found_by("soup", name))
+            self.typed(f"ai/delete {name}")
+            self.typed(f"ai/delete {name} = yes", until="is deleted")
+        told = self.typed("aicard/import nia.png", until="1 taken")
+        self.assertNotIn("Off until", told)
+        self.assertIn("used: ", self.found_by("soup", "Nia"))
+
     def test_lore_of_a_card(self):
         """A card's book is known to its assistant alone, and goes out with it."""
         soup = {"keys": ["soup"], "content": "{{char}} makes it.", "x": 1}
