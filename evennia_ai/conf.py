@@ -246,8 +246,12 @@ def model_name() -> str:
 
 def listening_notice() -> str:
     """What players are told at login; empty if ``EVENNIA_AI_LISTENING_NOTICE`` is False."""
-    language = settings.LANGUAGE_CODE.partition("-")[0]
-    return line_in(language, "listening") if setting("LISTENING_NOTICE", True) else ""
+    return line_in(game_language(), "listening") if setting("LISTENING_NOTICE", True) else ""
+
+
+def game_language() -> str:
+    """The code of the game's own language, by Django's ``LANGUAGE_CODE``."""
+    return str(settings.LANGUAGE_CODE).partition("-")[0]
 
 
 def allowed_models() -> tuple[str, ...]:

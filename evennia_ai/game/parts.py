@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
+from evennia_ai import conf
 from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.feature import CATEGORIES, Feature
 from evennia_ai.history.live import HistoryHandler
@@ -320,10 +321,14 @@ class Assistant:
         return self.own_notice(occasion)
 
     def own_notice(self, kind: str, **slots: str) -> str:
-        """A notice to players in its own language, or that of its text, or the one heard last."""
+        """A notice to players in its own language.
+
+        If that is "auto", in the language of its text, else the one heard last, else the game's.
+        """
         language = self.config.language
         if language == AUTO:
-            language = language_of(slots.get("text", "")) or self.runtime.language
+            spoken = language_of(slots.get("text", "")) or self.runtime.language
+            language = spoken or conf.game_language()
         return line_in(language, kind, **slots)
 
     def act_out(self, text: str) -> None:

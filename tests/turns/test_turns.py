@@ -545,6 +545,15 @@ class TestModelDown(TurnTest):
         self.assertGreater(len(self.model.requests), before)
         self.assertEqual(len(self.shown("Alice", "shakes their head")), 2)
 
+    def test_signs_before_anything_was_heard(self):
+        """They are in the game's language, then in that of the talk."""
+        for code, sign in (("ru-ru", "задумывается"), ("ja", "考え"), ("en-us", "thinks")):
+            with self.subTest(code), override_settings(LANGUAGE_CODE=code):
+                self.assertIn(sign, self.script.emote("thinking"))
+        self.script.runtime.language = "de"
+        with override_settings(LANGUAGE_CODE="ru"):
+            self.assertIn("überlegt", self.script.emote("thinking"))
+
     def test_a_sign_of_thinking(self):
         """Shown once to those who wait, and heard by no assistant; to who whispers alone."""
         self.configure(thinking_after_s=0.05)
