@@ -78,7 +78,7 @@ def _setting(
 
 
 _Anything = Annotated[Any, says("anything")]
-_Caps = Annotated[Any, AfterValidator(_caps), says("a dict of limits (docs/spend.md)")]
+_Caps = Annotated[Any, AfterValidator(_caps), says("a dict of limits (docs/providers.md)")]
 
 
 class Settings(Values):
@@ -115,8 +115,8 @@ class Settings(Values):
     )
     SPEND_CAPS: _Caps = _setting(
         "Most that model calls may use: in the game, for an account, in a call, and calls of one "
-        "player in a minute; see [Spend](spend.md). While it cannot be used, no call that costs "
-        "anything is made.",
+        "player in a minute; see [Spend](providers.md#spend). While it cannot be used, no call "
+        "that costs anything is made.",
         "2,000,000 tokens a day for the game, which models on its own machine do not count "
         "towards, and 20 calls a minute for a player",
         closed=CLOSED,
@@ -148,7 +148,7 @@ class Settings(Values):
         "Folder of the memory store and the recall index.", "`server/ai_memory`"
     )
     MODERATE: Dotted | None = _setting(
-        "Dotted path of a function that decides [what is heard and said](moderation.md).",
+        "Dotted path of a function that decides [what is heard and said](privacy.md#moderation).",
         closed="(a setting that is no dotted path)",
         is_module=True,
     )
@@ -184,7 +184,7 @@ class Settings(Values):
         value=True,
     )
     METRICS_TOKEN: Line | None = _setting(
-        "Token for [Prometheus](pages.md#for-machines) at `/ai/metrics`; without one it is off.",
+        "Token for [Prometheus](commands.md#for-machines) at `/ai/metrics`; without one it is off.",
         is_secret=True,
     )
 

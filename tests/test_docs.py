@@ -43,6 +43,7 @@ _MODULE = re.compile(r"\w[\w/.-]*/[\w-]+\.py")
 _DOTTED = re.compile(r"evennia_ai(\.\w+)+")
 _IMPORTED = re.compile(r"^from (evennia_ai[\w.]*) import (.+)$", re.MULTILINE)
 _NAMES_IN_FILE = re.compile(r"`([\w/]+\.py)` \(((?:`\w+`(?:, )?)+)\)")
+_HEADING = re.compile(r"^#+ (.*)", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -57,14 +58,32 @@ def file_of(path: str) -> Path:
     return (ROOT if path.startswith(TOP) else PACKAGE) / path
 
 
-def table_rows(page: Path) -> list[str]:
-    """The rows of a page's tables, without their heads and rules."""
-    lines = page.read_text(encoding="utf-8").splitlines()
+def table_rows(text: str) -> list[str]:
+    """The rows of a text's tables, without their heads and rules."""
+    lines = text.splitlines()
     return [
         line
         for line, after in zip(lines, [*lines[1:], ""], strict=True)
         if line.startswith("|") and not line.startswith("|--") and not after.startswith("|--")
     ]
+
+
+def prose(page: Path) -> str:
+    """A page without its code blocks."""
+    return _FENCED.sub("", page.read_text(encoding="utf-8"))
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[\s-]+", "-", re.sub(r"[^\w\- ]", "", heading).strip().lower())
+
+
+def section(page: str, title: str) -> str:
+    """The part of a page of the documentation under a heading of the second level."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    part = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert part is not None, title
+    return part[1]
 
 
 def exists_as_name(dotted: str) -> bool:
@@ -136,9 +155,25 @@ class TestDocs(unittest.TestCase):
         ]
         self.assertEqual(wrong, [])
 
+    def test_one_index(self):
+        """The index leads to each page, there are ten, and each heading that is named exists."""
+        pages = {path.name for path in PAGES} - {"README.md", "index.md"}
+        index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+        self.assertEqual(set(re.findall(r"\]\((\w+\.md)\)", index)), pages)
+        self.assertEqual(len(pages), 10)
+        headings = {page.name: set(map(slug, _HEADING.findall(prose(page)))) for page in PAGES}
+        wrong = [
+            (page.name, link)
+            for page in PAGES
+            for link in re.findall(r"\]\(((?:docs/)?\w*(?:\.md)?#[\w-]+)\)", prose(page))
+            if link.partition("#")[2]
+            not in headings[link.partition("#")[0].rpartition("/")[2] or page.name]
+        ]
+        self.assertEqual(wrong, [])
+
     def test_tools(self):
         """The page of tools lists those of the package."""
-        rows = "\n".join(table_rows(ROOT / "docs" / "tools.md"))
+        rows = "\n".join(table_rows(section("developing.md", "Tools")))
         listed = re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)
         tools = conf.usable_tools(conf.features())
         self.assertEqual(sorted(listed), sorted(tool.name for tool in tools))
@@ -149,7 +184,7 @@ class TestDocs(unittest.TestCase):
 
     def test_benchmarks(self):
         """Each benchmark in the table is a module."""
-        rows = table_rows(ROOT / "docs" / "benchmarks.md")
+        rows = table_rows(section("architecture.md", "Benchmarks"))
         names = [text.split()[0] for row in rows for text in _QUOTED.findall(row.split("|")[-2])]
         self.assertGreater(len(names), 10)
         missing = [name for name in names if not (ROOT / "benchmarks" / f"{name}.py").exists()]
@@ -160,7 +195,8 @@ class TestDocs(unittest.TestCase):
         commands = all_commands()
         switches = {command.key: getattr(command, "switches_known", ()) for command in commands}
         switches |= dict.fromkeys(("say", "whisper", "page"), ())
-        rows = table_rows(ROOT / "docs" / "commands.md")
+        people = ("For players", "For builders", "For admins")
+        rows = [row for title in people for row in table_rows(section("commands.md", title))]
         typed = [text for row in rows for text in _QUOTED.findall(row.split("|")[1])]
         self.assertGreater(len(typed), 40)
         last, wrong, named = "", [], set()
@@ -214,7 +250,7 @@ class TestDocs(unittest.TestCase):
 
     def test_snippet_of_recall(self):
         """The snippet of the recall page runs, and finds the raven first."""
-        text = (ROOT / "docs" / "recall.md").read_text(encoding="utf-8")
+        text = section("architecture.md", "The recall index")
         snippet = re.search(r"```python\n(.*?)```", text, re.DOTALL)[1]
         shown = io.StringIO()
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(shown):
@@ -241,7 +277,7 @@ class TestPostgres(unittest.TestCase):
     @unittest.skipIf(postgres.why_not(), postgres.why_not())
     def test_documented_command(self):
         """The growing page's command runs tests of two classes on PostgreSQL, and they pass."""
-        text = (ROOT / "docs" / "growing.md").read_text(encoding="utf-8")
+        text = section("install.md", "Growing")
         command = re.search(r"`(make [\w-]*postgres)`", text)[1].split()
         odd, queries = "game/test_hardening.py::TestOddText", "history/test_archive.py::TestQueries"
         # What is installed stays; make's and pytest's own variables are those of this run.

@@ -2,7 +2,7 @@
 
 A missing key means that there is no such rule, never English's. The folder that the environment
 names in ``EVENNIA_AI_LANGUAGES_DIR`` is laid over them, key by key; its other files are further
-languages. `docs/languages.md` lists the keys.
+languages. `docs/life.md` lists the keys.
 """
 
 import os

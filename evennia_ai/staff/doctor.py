@@ -343,7 +343,9 @@ def check_spend(in_game: bool) -> Check:
         return _fine(f"{default}; {used}")
     if shown or here:
         return _fine(f"the game's limits: {shown or 'none'}; {used}")
-    return _remark("the game has no spend limit", "Set `EVENNIA_AI_SPEND_CAPS`: docs/spend.md.")
+    return _remark(
+        "the game has no spend limit", "Set `EVENNIA_AI_SPEND_CAPS`: docs/providers.md, Spend."
+    )
 
 
 @inlineCallbacks
@@ -414,7 +416,7 @@ CHECKS: tuple[Callable[[bool], Any], ...] = tuple(
 
 _DAMAGED = (
     "Stop the game, keep a copy of the damaged file, and put a backup in its place; see "
-    "docs/trouble.md."
+    "docs/install.md."
 )
 _SUITE = "evennia test --settings settings.py evennia_ai"
 _INSTALL = "Run `evennia-ai install`: it shows the lines to add."

@@ -152,7 +152,7 @@ class AssistantConfig(Values):
     max_context_tokens: Whole = context(
         100_000,
         "Largest size of a request to the model and its reply. The model's window counts where it "
-        "is smaller; it is learned (docs/context.md).",
+        "is smaller; it is learned (docs/commands.md).",
         "tokens",
         ge=50,
         le=10_000_000,
