@@ -1,7 +1,6 @@
 """What an assistant in a game and a fake one have in common: its handlers, made at first use."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, cached_property
 from typing import Any, TypeVar
 
@@ -199,10 +198,8 @@ class Assistant:
             config.ledger_max_tokens,
         )
         facts, call = self.mind.model.facts(name), self.spend.call_limits.get("tokens")
-        if name in self.spend.shared.trying:
-            facts = replace(facts, calls_tools=None)
-        fixed = self.runtime.fixed_tokens
-        return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base)
+        is_tried, fixed = name in self.spend.shared.trying, self.runtime.fixed_tokens
+        return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base, is_tried)
 
     def usage(self) -> float:
         """The share of its room that history, summaries and queued events take; constant time.

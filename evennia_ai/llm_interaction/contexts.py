@@ -27,9 +27,9 @@ ANSWER = "Answer the last line as {name}, in one or two short sentences."
 
 # What a model is told besides that is offered tools.
 TOOL_RULES = """What you write is spoken aloud; *asterisks* mark what you do. Call a tool only to \
-do what was asked, to look something up or to note what is worth keeping; else just answer. Call \
-search_memory before you rely on a summary or say that you don't know something. Asked how you \
-know something, name the id beside it. With nothing to say, call noop."""
+do what was asked, to look something up or to note what is worth keeping; else just answer. \
+Summaries lose details: call search_memory before you rely on one or say that you don't know \
+something. Asked how you know it, name the id beside it. With nothing to say, call noop."""
 
 # For jobs that nobody hears.
 IDENTITY = """You are {name}, a character in a text game.
