@@ -99,7 +99,7 @@ class CmdAIRemember(AssistantCommand):
             report_proposal(script, note)
             answer = f"Proposed {shown}\nIt waits until staff approve it."
         else:
-            between = "" if note.audience == PUBLIC else " It stays between the two of you."
+            between = "" if note.audience == PUBLIC else "\nIt stays between the two of you."
             answer = f"{script.obj.key} will keep this in mind {shown}{between}"
         self.tell(answer)
 
