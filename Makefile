@@ -82,7 +82,7 @@ else
 endif
 
 # Started games mostly wait.
-GAMES := --numprocesses 4 --dist loadscope -rs $(if $(CI),--durations=30)
+GAMES := --numprocesses 4 --dist loadscope $(if $(CI),--durations=30)
 
 test-e2e: $(STAMP)
 	$(BIN)/python -m pytest -m "e2e and not nightly" $(GAMES) $(or $(TESTS),tests/e2e)
