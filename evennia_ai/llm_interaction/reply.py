@@ -229,18 +229,14 @@ def fault(text: str, own_line: str, heard: Sequence[str], others: Iterable[str])
 def said_once(text: str, before: Iterable[str]) -> str:
     """A reply as later prompts show it: without sentences that its newest replies held already.
 
-    A model goes on with what it reads of itself, and would say such a sentence in each reply. Of
-    five words or more, word for word; what holds nothing else stays whole.
+    A model goes on with what it reads of itself, and would say such a sentence in each reply. Word
+    for word; what holds nothing else stays whole.
 
     >>> said_once("Hat, Bob. I'm sorry, I can't help.", ["Hello! I'm sorry, I can't help."])
     'Hat, Bob.'
     """
     known = {tuple(words(part)) for line in before for part in sentences(line)}
-    new = [
-        part
-        for part in sentences(text)
-        if tuple(words(part)) not in known or len(words(part)) < REPEATED_WORDS
-    ]
+    new = [part for part in sentences(text) if tuple(words(part)) not in known]
     return text if len(new) == len(sentences(text)) else " ".join(new) or text
 
 
