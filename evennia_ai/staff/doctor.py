@@ -28,7 +28,7 @@ from twisted.internet.defer import inlineCallbacks, maybeDeferred
 from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
-from evennia_ai.background import Steps, Worker, pause
+from evennia_ai.background import Steps, Worker
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.pages import ASIDE
@@ -40,8 +40,6 @@ from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import game_usage, status_lines
 from evennia_ai.turns.tools.execution import waiting_calls
 
-# Attributes that are examined before everything else on the reactor has its turn.
-_ATTRIBUTES_AT_ONCE = 20
 # Less room than this on a disk is worth a remark.
 _ROOM_MB = 100
 
@@ -255,18 +253,17 @@ def check_suite(in_game: bool) -> Check:
     return _fine(f"this game's commands were tried on {day}")
 
 
-@inlineCallbacks
-def check_assistants(in_game: bool) -> Any:
-    """What stands in each assistant's Attributes can be used; what cannot is put aside."""
+def check_assistants(in_game: bool) -> Check:
+    """Each assistant's status can be shown; what could not be read of it was put aside."""
     from evennia_ai.assistant_script import all_assistants
 
     # From a shell, a running game's Attributes are read only: the game has copies in memory.
-    mends = in_game or not is_running(settings.GAME_DIR)
+    reads_all = in_game or not is_running(settings.GAME_DIR)
     found = [*_without_script()]
     scripts = all_assistants()
     for script in scripts:
         try:
-            yield from _examined(script, mends, script.obj.key, found)
+            found += _findings(script, reads_all, script.obj.key)
         except Exception as error:  # noqa: BLE001 - a fault of one assistant is a line
             what = f"{script.obj.key}: {type(error).__name__}: {error}"
             found.append(_fault(what, "The server log says more."))
@@ -274,7 +271,7 @@ def check_assistants(in_game: bool) -> Any:
         remedies = dict.fromkeys(each.remedy for each in worst)
         detail = "; ".join(each.detail for each in worst)
         return replace(worst[0], detail=detail, remedy=" ".join(remedies))
-    return _fine(f"all that {counted(len(scripts), 'assistant')} stored can be read")
+    return _fine(f"nothing that {counted(len(scripts), 'assistant')} stored was put aside")
 
 
 def _without_script() -> Iterator[Check]:
@@ -291,34 +288,21 @@ def _without_script() -> Iterator[Check]:
             yield _fault(f"{body.key} (#{body.pk}) has no script and hears nothing", remedy)
 
 
-def _examined(script: Any, mends: bool, name: str, found: list[Check]) -> Iterator[Any]:
-    """Add an assistant's findings; yields Deferreds that pause between Attributes."""
-    from evennia_ai.history.pages import name_of
-    from evennia_ai.turns import schema
-
+def _findings(script: Any, reads_all: bool, name: str) -> Iterator[Check]:
+    """What is to be said of an assistant; `reads_all` is whether that may put values aside."""
+    if reads_all:
+        status_lines(script)  # whatever cannot be read of it raises
     script.history.messages()  # puts aside what is none
-    for store, readers in ((script.store, schema.SCRIPT), (script.journal.store, schema.BODY)):
-        for number, place in enumerate(schema.odd_places(store, readers)):
-            if number % _ATTRIBUTES_AT_ONCE == _ATTRIBUTES_AT_ONCE - 1:
-                yield pause()
-            if place is None:
-                continue
-            what = f"{name}: `{name_of(*reversed(place))}` holds what cannot be used"
-            if mends:
-                schema.mend(store, place, readers)
-                found.append(_fault(f"{what}; it was put aside", "This is mended now."))
-            else:
-                found.append(_fault(what, "Type in the game: ai/doctor"))
+    for store in (script.store, script.journal.store):
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
-            found.append(_remark(what, f"`aihistory/export {name}` writes them to a file."))
+            yield _remark(what, f"`aihistory/export {name}` writes them to a file.")
     if waits := len(waiting_calls(script)):
         remedy = f"Type in the game: ai/approve {name}"
-        found.append(_remark(f"{name}: {waits} call(s) of tools wait for approval", remedy))
-    if mends:
-        status_lines(script)  # whatever cannot be read of it raises
-        remedy = f"Type: aiconfig {name}"
-        found += [_remark(f"{name}: {each}", remedy) for each in script.state.problems]
+        yield _remark(f"{name}: {waits} call(s) of tools wait for approval", remedy)
+    if reads_all:
+        for problem in script.state.problems:
+            yield _remark(f"{name}: {problem}", f"Type: aiconfig {name}")
 
 
 def check_mind(in_game: bool) -> Check:

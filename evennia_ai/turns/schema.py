@@ -1,16 +1,13 @@
 """Which values an assistant's Attributes may hold, and what becomes of others.
 
 All code that reads one of these Attributes takes of it what it can use, so an odd value stops
-nothing. It is put aside (`history.pages`) before something else is written in its place. The doctor
-does the same for those that nothing writes.
+nothing. It is put aside (`history.pages`) before something else is written in its place.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from evennia_ai.feature import CATEGORIES
-from evennia_ai.history.pages import Store, put_aside
 from evennia_ai.history.records import as_dict, as_dicts, as_list, as_text, as_texts, as_time
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.rag_memory.quarantine import Quarantined
@@ -81,48 +78,8 @@ _OF_SCRIPT: Mapping[str, Reader] = {
 SCRIPT: Mapping[Place, Reader] = {(None, key): reader for key, reader in _OF_SCRIPT.items()}
 # What is read as a whole, and put aside where it cannot be (`history.pages`).
 BODY: Mapping[Place, Reader] = {(None, "journal"): as_dict}
-RECORDS = (
-    "ai_archive",
-    "ai_summaries",
-    "ai_compactions",
-    "ai_tombstones",
-    "ai_bonds",
-    "ai_ledger",
-    "ai_journal",
-    "ai_entities",
-    "ai_entities_archive",
-)
 
 
 def is_sound(reader: Reader, value: object) -> bool:
     """Whether a stored value is used as it is; None counts as nothing stored."""
     return value is None or reader(value) == value
-
-
-def odd_places(store: Store, readers: Mapping[Place, Reader]) -> Iterator[Place | None]:
-    """The Attributes of which something cannot be used; None after each of the others.
-
-    Args:
-        store: Those of a script or a body.
-        readers: `SCRIPT` or `BODY`.
-    """
-    categories = (*RECORDS, *store.categories(CATEGORIES))
-    records = ((each, key) for each in categories for key in store.keys(each))
-    for category, key in (*readers, *records):
-        value = store.get(key, category)
-        yield None if is_sound(_reader(category, key, readers), value) else (category, key)
-
-
-def mend(store: Store, place: Place, readers: Mapping[Place, Reader]) -> None:
-    """Put the value of an Attribute aside and store what of it can be used, if anything."""
-    category, key = place
-    value = store.get(key, category)
-    with store.transaction():
-        put_aside(store, value, key, category)
-        store.delete(key, category)
-        if kept := _reader(category, key, readers)(value):
-            store.set(key, kept, category)
-
-
-def _reader(category: str | None, key: str, readers: Mapping[Place, Reader]) -> Reader:
-    return readers.get((category, key), as_dict)
