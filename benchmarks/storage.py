@@ -27,6 +27,7 @@ from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.sleep.compaction.remake import STALE_A_DAY, remake_next
 from tests.waiting import wait_for
 
 TALK = "the keeper of the lantern tells of ferries, mills and debts unpaid"
@@ -154,7 +155,30 @@ def great_store(make: Callable[[str], Any]) -> dict[str, Any]:
         work = partial(forget_people, script, body, [guests[0].id], AT)
         wait_for(script.run_exclusive(work), 900)
     figures = {"heard": heard, "answered": answered, "compacting": compacting}
-    return {name: spread(taken) for name, taken in {**figures, "forgotten": forgetting}.items()}
+    spreads = {name: spread(each) for name, each in {**figures, "forgotten": forgetting}.items()}
+    return {**spreads, "whole_again": whole_again(script)}
+
+
+def whole_again(script: Any) -> dict[str, float]:
+    """What it takes to make all summaries again that forgetting has emptied, a day's worth a day.
+
+    Calls, tokens of their prompts as counted, and seconds of this process without the model's own.
+    """
+    model, began = script.mind.model, time.perf_counter()
+    before, stale, made = len(model.requests), len(script.state.stale), 0
+    while script.state.stale:
+        made += 1
+        wait_for(remake_next(script), 900)
+    requests = model.requests[before:]
+    texts = (str(message["content"]) for each in requests for message in each.messages)
+    return {
+        "stale": stale,
+        "made_again": made,
+        "calls": len(requests),
+        "prompt_tokens": sum(map(script.count, texts)),
+        "seconds": round(time.perf_counter() - began, 1),
+        "days": -(-made // STALE_A_DAY),
+    }
 
 
 def said(n: int, guests: list[Speaker], audience: str = PUBLIC) -> Message:
