@@ -18,8 +18,8 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import SEGMENT_MESSAGES, Segment, SummaryRecord
 from evennia_ai.rag_memory.bonds import Bonds
 from evennia_ai.rag_memory.entities import new_profile, observe, profile_met
-from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.journal import JournalHandler
+from evennia_ai.rag_memory.journal_entry import KEEP_DAYS
 from evennia_ai.rag_memory.ledger import PROPOSED, WITHDRAWN, LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.sleep.compaction.compact import Compaction

@@ -33,7 +33,7 @@ from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.rollback import clear_outbox, put_texts
 
 # Records, or pages of the journal, written in one transaction before others get their turn.
-SLICE = 10
+SLICE = 4
 
 T = TypeVar("T")
 

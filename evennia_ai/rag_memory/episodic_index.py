@@ -12,12 +12,9 @@ from typing import Any
 from evennia_ai.history.messages import SPEECH, Message, tool_calls
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.llm_interaction.tool_calls import spoken_text
-from evennia_ai.rag_memory.journal_entry import RECALLED, SYNTHESIS, JournalEntry
+from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.recall.values import Turn, seconds
 
-DAY_S = 86400.0
-# For so many days everything stays; from this importance on an entry stays at any age.
-KEEP_DAYS, MIN_IMPORTANCE = 30.0, 4
 # Summaries of summaries would only bring recalled text up again.
 INDEXED_ROLES = ("user", "assistant")
 # Seconds of silence after which a conversation is over: who comes back to a tavern starts again.
@@ -53,31 +50,13 @@ def said_in(message: Message, traits: ToolTraits) -> str:
     return message.content if message.channel in SPEECH else ""
 
 
-def is_indexed(entry: JournalEntry, now: float) -> bool:
-    """Whether a journal entry takes part in retrieval at a time, seconds since the epoch."""
-    if entry.source_type == RECALLED or entry.withdrawn or not entry.content.strip():
-        return False
-    return not is_pruned(entry.importance, entry.timestamp, now)
-
-
-def turn_of_entry(entry: JournalEntry) -> Turn:
-    """A journal entry as a turn for the index."""
-    kind = "summary" if entry.source_type == SYNTHESIS else "journal"
-    return Turn(entry.id, "", entry.content, entry.timestamp, None, entry.audience, kind)
-
-
-def is_pruned(importance: int, timestamp: str, now: float) -> bool:
-    """Whether something is old, by a readable time, and of a low importance."""
-    return importance < MIN_IMPORTANCE and 0 < seconds(timestamp) < now - KEEP_DAYS * DAY_S
-
-
 def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> dict[str, Any]:
     """Decide which entries leave retrieval at `now`, seconds since the epoch.
 
     Returns ``{"pruned", "kept", "pruned_ids"}``: how many leave and stay, the ids of the former.
     """
     everything = list(entries)
-    pruned = [each.id for each in everything if is_pruned(each.importance, each.timestamp, now)]
+    pruned = [entry.id for entry in everything if entry.is_worn(now)]
     return {"pruned": len(pruned), "kept": len(everything) - len(pruned), "pruned_ids": pruned}
 
 

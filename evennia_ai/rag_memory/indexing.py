@@ -15,7 +15,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.messages import Message
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry, turn_of_message
+from evennia_ai.rag_memory.episodic_index import turn_of_message
 from evennia_ai.rag_memory.quarantine import Quarantine
 from evennia_ai.rag_memory.search import Memory
 from evennia_ai.recall.values import Turn
@@ -35,7 +35,7 @@ def memory_of(script: Assistant) -> Memory:
         script.mind.recall,
         lambda: script.mind.memories,
         script.log_error,
-        lambda: script.now(),
+        script.now,
         entities=lambda: script.obj.entities,
         notes=lambda: script.ledger.entries(),
         on_new_index=lambda: mend_index(script, whole=True),
@@ -160,7 +160,7 @@ def _entries(script: Assistant) -> Iterator[Read]:
 
     def turns(key: str) -> list[Turn]:
         entries = journal.page(key).entries
-        return [turn_of_entry(entry) for entry in entries if is_indexed(entry, now)]
+        return [entry.turn for entry in entries if entry.is_indexed(now)]
 
     # Listed only when the messages are done, the newest first: a page that is turned is not missed.
     for key in reversed(journal.pages()):
@@ -174,7 +174,7 @@ def missing_oldest(script: Assistant) -> Deferred[int | None]:
     segment = next(history.segments(), None)
     said = (turn_of_message(each, traits) for each in (segment.messages if segment else ()))
     journal = script.obj.journal
-    entries = (each for each in journal.page(journal.pages()[0]).entries if is_indexed(each, now))
+    entries = (each for each in journal.page(journal.pages()[0]).entries if each.is_indexed(now))
     return script.memory.missing(
         [*(turn.id for turn in said if turn), *(entry.id for entry in entries)]
     )

@@ -8,6 +8,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.script import size
 from evennia_ai.language.words import asks
+from evennia_ai.recall.values import Turn, seconds
 
 # Source of an entry that the assistant chose to write.
 OWN = "assistant"
@@ -19,6 +20,8 @@ SYNTHESIS = "compaction"
 DERIVED_SOURCES = (RECALLED, SYNTHESIS)
 # Characters of an id behind its prefix (`history.messages.IdSource`).
 ID_CHARS = 15
+# For so many days everything stays in retrieval; from this importance on an entry stays at any age.
+DAY_S, KEEP_DAYS, MIN_IMPORTANCE = 86400.0, 30.0, 4
 DEFAULT_IMPORTANCE, LEAST_IMPORTANCE, MOST_IMPORTANCE = 5, 1, 10
 # A plain statement: below the journal's default of 5, and it stays in retrieval for ever.
 BASE = 4
@@ -51,6 +54,22 @@ class JournalEntry(Stored):
     def may_consolidate(self) -> bool:
         """Whether it may become a memory: neither derived nor taken back."""
         return self.source_type not in DERIVED_SOURCES and not self.withdrawn
+
+    def is_worn(self, now: float) -> bool:
+        """Whether it is old, by a readable time, and of a low importance."""
+        old = 0 < seconds(self.timestamp) < now - KEEP_DAYS * DAY_S
+        return self.importance < MIN_IMPORTANCE and old
+
+    def is_indexed(self, now: float) -> bool:
+        """Whether it takes part in retrieval at a time, seconds since the epoch."""
+        is_empty = self.source_type == RECALLED or self.withdrawn or not self.content.strip()
+        return not is_empty and not self.is_worn(now)
+
+    @property
+    def turn(self) -> Turn:
+        """It as a turn for the index."""
+        kind = "summary" if self.source_type == SYNTHESIS else "journal"
+        return Turn(self.id, "", self.content, self.timestamp, None, self.audience, kind)
 
 
 def bounded(importance: float | None) -> int:

@@ -23,7 +23,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entities import found_observations
-from evennia_ai.rag_memory.episodic_index import is_indexed, turn_of_entry, turn_of_message
+from evennia_ai.rag_memory.episodic_index import turn_of_message
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import Note, found_notes
 from evennia_ai.rag_memory.profiles import EntityHandler
@@ -170,8 +170,8 @@ class Memory:
 
     def remember_entry(self, entry: JournalEntry) -> Deferred[int | None]:
         """Index a journal entry as it is now; take it out if it takes no part in retrieval."""
-        if is_indexed(entry, self.now()):
-            return self.add([turn_of_entry(entry)])
+        if entry.is_indexed(self.now()):
+            return self.add([entry.turn])
         return self.forget([entry.id])
 
     def clear(self) -> Deferred[int | None]:

@@ -17,9 +17,8 @@ from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.entities import observed
-from evennia_ai.rag_memory.episodic_index import DAY_S, KEEP_DAYS, is_indexed, turn_of_entry
 from evennia_ai.rag_memory.journal import JOURNAL
-from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry
+from evennia_ai.rag_memory.journal_entry import DAY_S, KEEP_DAYS, RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Turn
 
@@ -148,7 +147,7 @@ def is_memorable(entry: JournalEntry, now: float) -> bool:
 
     It was lived through, not recalled, summed up or taken back, and retrieval has not dropped it.
     """
-    return entry.may_consolidate and RECALLED not in entry.tags and is_indexed(entry, now)
+    return entry.may_consolidate and RECALLED not in entry.tags and entry.is_indexed(now)
 
 
 @inlineCallbacks
@@ -169,7 +168,7 @@ def _store(
         if script.extracts_memories and script.spend.own_wait_s():
             entries = entries[: len(turns)]
             break
-        turn = yield _extracted(script, turn_of_entry(entry))
+        turn = yield _extracted(script, entry.turn)
         turns.append(turn)
     if not entries:
         return 0, 0

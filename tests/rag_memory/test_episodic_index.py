@@ -6,14 +6,12 @@ from dataclasses import replace
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.pairs import ToolTraits
 from evennia_ai.rag_memory.episodic_index import (
-    DAY_S,
     MAX_AGE_S,
     clear_stale_conversations,
-    is_indexed,
     prune_low_importance_entries,
     turn_of_message,
 )
-from evennia_ai.rag_memory.journal_entry import RECALLED, JournalEntry, bounded
+from evennia_ai.rag_memory.journal_entry import DAY_S, RECALLED, JournalEntry, bounded
 
 NOW = 1_800_000_000.0
 
@@ -41,10 +39,10 @@ class TestEpisodicIndex(unittest.TestCase):
     def test_entries_in_retrieval(self):
         """Entries that are pruned, withdrawn, recalled or empty are left out."""
         kept = entry("kept", 1)
-        self.assertTrue(is_indexed(kept, NOW))
-        self.assertFalse(is_indexed(entry("old", 40, 1), NOW))
+        self.assertTrue(kept.is_indexed(NOW))
+        self.assertFalse(entry("old", 40, 1).is_indexed(NOW))
         for odd in ({"withdrawn": True}, {"source_type": RECALLED}, {"content": " "}):
-            self.assertFalse(is_indexed(replace(kept, **odd), NOW))
+            self.assertFalse(replace(kept, **odd).is_indexed(NOW))
 
     def test_only_the_old_and_unimportant_leave(self):
         """Either newness or importance keeps an entry; so does a time or rank that is none."""

@@ -11,7 +11,6 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import Segment
 from evennia_ai.mind.mind import IndexFile
-from evennia_ai.rag_memory.episodic_index import KEEP_DAYS
 from evennia_ai.rag_memory.indexing import (
     BATCH,
     forget_entry,
@@ -19,6 +18,7 @@ from evennia_ai.rag_memory.indexing import (
     rebuild_index,
     sync_index,
 )
+from evennia_ai.rag_memory.journal_entry import KEEP_DAYS
 from evennia_ai.rag_memory.search import Memory, RecallJobs
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.messages import IdSource
 from evennia_ai.history.pages import aside
-from evennia_ai.rag_memory.episodic_index import MIN_IMPORTANCE
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, PAGES, JournalHandler
-from evennia_ai.rag_memory.journal_entry import BASE, JournalEntry, score_importance
+from evennia_ai.rag_memory.journal_entry import BASE, MIN_IMPORTANCE, JournalEntry, score_importance
 from evennia_ai.testing import MemoryStore
 from tests.stand_ins import CountingStore
 

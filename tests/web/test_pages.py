@@ -18,7 +18,6 @@ from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.episodic_index import turn_of_entry
 from evennia_ai.rag_memory.ledger import PROPOSED
 from evennia_ai.turns.spend_book import Amount
 from evennia_ai.web.site import ADMIN, BUILDER
@@ -539,7 +538,7 @@ class TestActs(PagesTest):
         """Words find entries with scores, and an entry is forgotten together with its memory."""
         entry = self.script.obj.journal.add("Bob owns a green boat.")
         memories, scope = self.script.mind.memories, self.script.scope
-        wait_for(memories.add(scope, [turn_of_entry(entry)]))
+        wait_for(memories.add(scope, [entry.turn]))
         shown = self.client.get(f"/ai/{self.script.pk}/search/?q=green+boat")
         self.assertShows(shown, "score", "journal", f'name="id" value="{entry.id}"')
         shown = self.send("search", act="forget", id=entry.id)
