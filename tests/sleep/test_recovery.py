@@ -162,6 +162,23 @@ class TestSwitchedOff(RecoveryTest):
         self.assertNotIn(PLACEHOLDER, str(self.prompt()))
         self.assertEqual(self.prompt(), before)
 
+    def test_masks_leave_room_for_some_lines(self):
+        """Masks that bring usage only just under the trigger are not enough: it soon fires again."""
+        levels = set()
+        for lines in range(10, 300, 10):
+            self.setUp()
+            self.look(3000)
+            self.fill(lines, content="They load timber onto the ferry " * 4)
+            self.world.configure(max_context_tokens=10_000, compact_preserve_token_share=0.0)
+            threshold = self.script.config.compact_sleep_threshold
+            if self.script.usage() < threshold:
+                continue
+            level = self.compact(force=False)["level"]
+            levels.add(level)
+            if level == "masked":
+                self.assertLess(self.script.usage(), 0.9 * threshold)
+        self.assertEqual(levels, {"masked", "main"})
+
     def test_nothing_twice(self):
         """Off, there are no memories of archived lines that are shown, nor of summaries."""
         raven = "The raven Pepper steals spoons."
