@@ -38,6 +38,7 @@ DEEDS = {
     "rollback": ("roll_back",),
     "mask": ("mask",),
     "emergency": ("emergency",),
+    "draft": ("talk", "compact"),
     "commit": ("talk", "compact"),
     "consolidation": ("journal", "dream"),
 }
