@@ -163,7 +163,7 @@ class TestSwitchedOff(RecoveryTest):
         self.assertEqual(self.prompt(), before)
 
     def test_masks_leave_room_for_some_lines(self):
-        """Masks that bring usage only just under the trigger are not enough: it soon fires again."""
+        """Masks that bring usage just under the trigger are not enough: it soon fires again."""
         levels = set()
         for lines in range(10, 300, 10):
             self.setUp()
