@@ -33,8 +33,6 @@ def at_server_start() -> None:
     from twisted.internet import reactor
     from twisted.internet.task import LoopingCall
 
-    from evennia_ai.game.ports import write_events
-
     global _warm_up, _writing
     # By default the connection with the Portal holds a small message back until the one before is
     # acknowledged: up to 40 ms, as much as a player feels when many talk.
@@ -42,9 +40,16 @@ def at_server_start() -> None:
     if portal is not None and portal.transport is not None:
         portal.transport.setTcpNoDelay(True)
     SIGNAL_ACCOUNT_POST_LOGIN.connect(tell_of_listening, dispatch_uid="evennia_ai")
-    _writing = LoopingCall(write_events)
-    _writing.start(WRITE_EVERY_S, now=False)
+    _writing = LoopingCall(_write_events)
+    writing = _writing.start(WRITE_EVERY_S, now=False)
+    writing.addErrback(_log_failure, "storing what happened")
     _warm_up = reactor.callLater(WARM_UP_AFTER_S, warm_up)  # type: ignore[attr-defined]
+
+
+def _write_events() -> None:
+    from evennia_ai.game.ports import write_events
+
+    write_events()
 
 
 def tell_of_listening(sender: Any, session: Any = None, **kwargs: Any) -> None:
@@ -115,7 +120,6 @@ def at_server_stop() -> None:
     """Cancel calls and close files, however the server stops."""
     from evennia_ai import services
     from evennia_ai.assistant_script import all_assistants
-    from evennia_ai.game.ports import write_events
 
     if _writing is not None and _writing.running:
         _writing.stop()
@@ -123,7 +127,7 @@ def at_server_stop() -> None:
         _warm_up.cancel()
     for script in all_assistants():
         script.stop_thinking()
-    write_events()
+    _write_events()
     services.close()
 
 
