@@ -11,7 +11,7 @@ import os
 from django.conf import settings
 from django.core import checks
 
-from evennia_ai.conf import PREFIX, Settings, about_setting, checked_setting, setting, wrong_options
+from evennia_ai.conf import PREFIX, Settings, checked_setting, setting, wrong_options
 from evennia_ai.errors import ConfigError
 
 MODEL, API_BASE, API_KEY = (f"{PREFIX}LLM_{name}" for name in ("MODEL", "API_BASE", "API_KEY"))
@@ -22,18 +22,17 @@ _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.CheckMessage]:
     """All problems of the package's settings; Django calls this."""
     problems: list[checks.CheckMessage] = []
-    kinds = Settings.kinds()
-    for name, field in Settings.model_fields.items():
-        about = about_setting(name)
+    settings_known = Settings.about()
+    for name, about in settings_known.items():
         try:
             value = checked_setting(name)
         except ConfigError as error:
             what = str(error)
-            if about["is_secret"]:
-                what = f"`{PREFIX}{name}` must be {kinds[name].says}."
-            problems.append(_problem("E001", what, f"{field.description} Else remove it."))
+            if about.facts["is_secret"]:
+                what = f"`{PREFIX}{name}` must be {about.kind.says}."
+            problems.append(_problem("E001", what, f"{about.help} Else remove it."))
             continue
-        if about["is_module"]:
+        if about.facts["is_module"]:
             for path in (value,) if isinstance(value, str) else value or ():
                 module = path.rpartition(".")[0]
                 try:  # imports the packages of a module, not itself
@@ -47,7 +46,7 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
     if setting("LLM_API_BASE") and not setting("LLM_MODEL"):
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."
         problems.append(_problem("W001", message, f"Set `{MODEL}` to one of that server's models."))
-    known = [PREFIX + name for name in kinds]
+    known = [PREFIX + name for name in settings_known]
     given = {name for name in (*dir(settings), *os.environ) if name.startswith(PREFIX)}
     for name in sorted(given - {*known, *_ELSEWHERE}):
         near = difflib.get_close_matches(name, known, n=1)

@@ -189,11 +189,6 @@ class Settings(Values):
     )
 
 
-def about_setting(name: str) -> Any:
-    """What `_setting` says of a setting."""
-    return Settings.model_fields[name].json_schema_extra
-
-
 def raw_setting(name: str) -> Any:
     """A setting ``EVENNIA_AI_<name>`` as it was given: the environment's text, else a value.
 
@@ -226,17 +221,17 @@ def setting(name: str, default: object = None) -> Any:
 
     Where that would allow too much, its `closed` stands in for it. The checks say what is wrong.
     """
-    field = Settings.model_fields.get(name)
-    if field is None:  # a memory back end of the game's own may have others
+    about = Settings.about().get(name)
+    if about is None:  # a memory back end of the game's own may have others
         value = raw_setting(name)
         return default if value is None else value
     try:
         value = checked_setting(name)
     except ConfigError:
-        value = about_setting(name)["closed"]
+        value = about.facts["closed"]
     if value is not None:
         return value
-    return field.default if default is None else default
+    return about.default if default is None else default
 
 
 def model_name() -> str:

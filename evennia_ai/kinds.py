@@ -97,6 +97,17 @@ def kind_of(schema: Mapping[str, Any]) -> Kind:
     return Kind("True or False", "switch", ("True", "False"))
 
 
+@dataclass(frozen=True)
+class About:
+    """A field of a model, for help, forms and the documentation."""
+
+    name: str
+    default: Any
+    help: str
+    kind: Kind
+    facts: Any  # more about it, by name
+
+
 class Values(BaseModel):
     """A model whose fields people set one by one."""
 
@@ -105,10 +116,19 @@ class Values(BaseModel):
 
     @classmethod
     @cache
-    def kinds(cls) -> dict[str, Kind]:
-        """The kinds of its fields, by name."""
+    def about(cls) -> dict[str, About]:
+        """What there is to say of its fields, by name."""
         schemas = cls.model_json_schema()["properties"]
-        return {name: kind_of(schema) for name, schema in schemas.items()}
+        return {
+            name: About(
+                name,
+                field.default,
+                field.description or "",
+                kind_of(schemas[name]),
+                field.json_schema_extra or {},
+            )
+            for name, field in cls.model_fields.items()
+        }
 
     @classmethod
     def checked(cls, name: str, value: object, allowed: Allowed = ANYTHING, key: str = "") -> Any:
@@ -116,7 +136,7 @@ class Values(BaseModel):
 
         Raises `ConfigError` if the field does not take it.
         """
-        label, given, kind = cls.prefix + name, value, cls.kinds()[name]
+        label, given, kind = cls.prefix + name, value, cls.about()[name].kind
         if key:
             label, given, kind = f"{label}.{key}", {key: value}, kind.of or kind
         try:

@@ -6,8 +6,9 @@ Usage: python scripts/write_config_docs.py [path]
 import sys
 from pathlib import Path
 
-from evennia_ai.conf import Settings, about_setting
-from evennia_ai.turns.options import OPTIONS, Option
+from evennia_ai.conf import Settings
+from evennia_ai.kinds import About
+from evennia_ai.turns.options import OPTIONS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 HEAD = """\
@@ -79,27 +80,27 @@ def page() -> str:
     """Return the whole page as Markdown."""
     groups: dict[str, list[str]] = {}
     for option in OPTIONS.values():
-        groups.setdefault(option.group, []).append(row(option))
+        groups.setdefault(option.facts["group"], []).append(row(option))
     parts = [HEAD]
     for group, rows in groups.items():
         table = ["| option | default | takes | unit | meaning |", "|---|---|---|---|---|", *rows]
         parts.append(f"## {group}\n\n" + "\n".join(table) + "\n")
     rows = [
-        f"| `EVENNIA_AI_{name}` | {field.description} | {about_setting(name)['unset']} |"
-        for name, field in Settings.model_fields.items()
+        f"| `EVENNIA_AI_{name}` | {about.help} | {about.facts['unset']} |"
+        for name, about in Settings.about().items()
     ]
     table = ["| setting | meaning | default |", "|---|---|---|", *rows]
     parts.append("## Settings\n\n" + "\n".join(table) + "\n")
     return "\n".join(parts)
 
 
-def row(option: Option) -> str:
+def row(option: About) -> str:
     """Return the table row of one option."""
     cells = (
         f"`{option.name}`",
         f"`{option.default!r}`",
         option.kind.says,
-        option.unit,
+        option.facts["unit"],
         option.help,
     )
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -82,7 +82,7 @@ class CmdAIConfig(AssistantCommand):
 
     def _explain(self, script: AssistantScript, name: str) -> None:
         option, value = OPTIONS[name], getattr(script.config, name)
-        unit, source = option.unit, script.state.sources.get(name, "the default")
+        unit, source = option.facts["unit"], script.state.sources.get(name, "the default")
         lines = [
             f"{name}: {option.help}",
             f"Takes {option.kind.says}" + (f", in {unit}." if unit else "."),
@@ -97,10 +97,10 @@ class CmdAIConfig(AssistantCommand):
         config, sources = script.config, script.state.sources
         for name, option in OPTIONS.items():
             value = getattr(config, name)
-            unit = f" {option.unit}" if option.unit and value is not None else ""
+            unit = f" {option.facts['unit']}" if option.facts["unit"] and value is not None else ""
             mark = f"{sources[name]}; default {_short(option.default)}" if name in sources else ""
             line = f"  {name} = {_short(value)}{unit} ({mark or 'default'})\n      {option.help}"
-            groups.setdefault(option.group, []).append(escaped(line))
+            groups.setdefault(option.facts["group"], []).append(escaped(line))
         parts = [f"Options of {escaped(script.obj.key)}:"]
         for group, lines in groups.items():
             parts += [f"|w{group}|n", *lines]

@@ -31,7 +31,6 @@ from evennia_ai.kinds import (
     Allowed,
     Amount,
     Hours,
-    Kind,
     Line,
     Lock,
     Model,
@@ -319,28 +318,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Option:
-    """One option, for help, forms and the documentation; a dict is laid over its default."""
-
-    name: str
-    group: str
-    default: Any
-    kind: Kind
-    unit: str
-    help: str
-
-
-def _options() -> dict[str, Option]:
-    kinds, options = AssistantConfig.kinds(), {}
-    for name, field in AssistantConfig.model_fields.items():
-        facts: Any = field.json_schema_extra
-        group, unit, says = facts["group"], facts["unit"], field.description or ""
-        options[name] = Option(name, group, field.default, kinds[name], unit, says)
-    return options
-
-
-OPTIONS = _options()
+OPTIONS = AssistantConfig.about()
 
 
 def check_option(name: str, value: object, allowed: Allowed = ANYTHING) -> Any:

@@ -364,7 +364,7 @@ def options(visit: Visit) -> dict[str, Any]:
             "default": shown(option.default),
             "fields": parts or [_field(option.name, kind, value)],
         }
-        groups.setdefault(option.group, []).append(row)
+        groups.setdefault(option.facts["group"], []).append(row)
     return {
         "groups": list(groups.items()),
         "presets": list(PRESETS),

@@ -55,7 +55,7 @@ class TestDefaults(unittest.TestCase):
             self.assertEqual(option.default, getattr(AssistantConfig(), name))
             self.assertEqual(option.name, name)
             self.assertTrue(option.help.endswith("."), name)
-            self.assertTrue(option.group and option.kind.says, name)
+            self.assertTrue(option.facts["group"] and option.kind.says, name)
 
 
 NAN, INFINITE = float("nan"), float("inf")
