@@ -84,14 +84,162 @@ def _option(group: str, default: object, help: str, unit: str = "", **bounds: An
     return Field(default, description=help, json_schema_extra=facts, **bounds)
 
 
-compaction, context, model, manners, life = (
-    partial(_option, group) for group in ("Compaction", "Context", "Model", "Manners", "Life")
+life, manners, model, context, compaction = (
+    partial(_option, group) for group in ("Life", "Manners", "Model", "Context", "Compaction")
 )
 
 
 class AssistantConfig(Values):
     """Everything that can be tuned about one assistant. Token counts are of its own model."""
 
+    persona: Prose = life(
+        "A friendly regular of this place, curious about people and honest about what "
+        "they do not know.",
+        "Who the assistant is. Part of the system prompt.",
+    )
+    greetings: Annotated[
+        tuple[Annotated[Text, StringConstraints(max_length=GREETING_CHARS)], ...],
+        BeforeValidator(listed),
+        says(f'a text, or a list of at most {GREETINGS} as ["...", "..."]', "long"),
+    ] = life(
+        (),
+        "What it says to a player who arrives, once a day to each, without a model. *Between "
+        "asterisks* it poses; {name} is who arrives.",
+        max_length=GREETINGS,
+    )
+    language: Annotated[
+        Text,
+        AfterValidator(_language),
+        says("`auto`, or a language's code or name such as de, German, ja or 日本語"),
+    ] = life(
+        AUTO,
+        "The language it speaks and writes in: `auto` (that of the line it answers; its summaries "
+        "and notes keep that of the talk), or one for everything, as `de` or `German`.",
+    )
+    examples: Annotated[
+        Annotated[Text, StringConstraints(max_length=EXAMPLES_CHARS)] | None, OR_NONE
+    ] = life(
+        None,
+        "Lines that show how the assistant talks. Part of the system prompt of large models; none "
+        "of them is said again.",
+    )
+    knows: TextsOfGame = life(
+        (),
+        "Texts of the game that it knows as lore: `help:<category>` for help entries, `rooms:2` "
+        "for rooms up to two exits from its home.",
+    )
+    routine: Annotated[Plan | None, OR_NONE] = life(
+        None,
+        "Where it is at which time of the game's day (with `real` before it: of the real one), and "
+        "what it does there. It walks by exits and their locks, and never out of a talk.",
+    )
+    sleep_after_idle_s: Annotated[Seconds | None, OR_NONE] = life(
+        1800.0, "Quiet time after which the assistant falls asleep. None: never.", "seconds"
+    )
+    sleep_schedule: Annotated[Hours | None, OR_NONE] = life(
+        None, "Hours during which the assistant sleeps.", "clock times"
+    )
+    max_react_iterations: Whole = life(
+        8, "Most model calls in one turn.", "model calls", ge=1, le=100
+    )
+    tool_levels: Annotated[
+        dict[
+            Annotated[Line, says("tool name")],
+            Annotated[Literal["off", "dry run", "confirm", "on"], LOWER],
+        ],
+        OR_EMPTY,
+    ] = life(
+        {},
+        "Switches tools: off, dry run (does nothing), confirm (waits for `ai/approve`) or on "
+        "(default).",
+    )
+    spend_caps: Annotated[dict[OwnLimit, Annotated[Amount | None, OR_NONE]], OR_EMPTY] = life(
+        {},
+        "Most tokens and US dollars that model calls may use in a day and a month (UTC), and "
+        "tokens of one call with its reply. None: no limit.",
+    )
+    attention: Annotated[Literal["addressed", "room", "all"], LOWER] = manners(
+        "room",
+        "addressed: answers only when called by name. room: also goes on with a talk, and answers "
+        "one player who is alone with assistants. all: answers every line of a player.",
+    )
+    post: bool = manners(
+        True,
+        "It stays where it was put and walks only when somebody it obeys asks. Off: it walks "
+        "wherever anybody asks it to.",
+    )
+    obeys: Lock = manners(
+        "perm(Builder)",
+        "Who may order it to walk, to fetch and to give. Who controls its body always may. Anyone "
+        "may have things whose own lock `give` lets them.",
+    )
+    initiative: Whole = manners(
+        0,
+        "How often in an hour it may speak or pose without being asked. It does so only near a "
+        "player who is not idle, after two quiet minutes, and stops after two lines that nobody "
+        "answers; at most half of each spend limit goes into it.",
+        "turns an hour",
+        ge=0,
+        le=60,
+    )
+    emotes: Annotated[dict[Occasion, Annotated[Line | None, OR_NONE]], OR_EMPTY] = manners(
+        EMOTES,
+        "Emotes shown when it thinks for long, when no model answers, when it falls asleep, wakes "
+        "or compacts (none by default), when a spend limit allows no answer, and to a player who "
+        "asks for too much in a minute. None: no emote.",
+    )
+    llm_model: Annotated[Model | None, OR_NONE] = model(
+        None, "LiteLLM model name. None: the game's setting."
+    )
+    llm_fallback_models: Models = model((), "Models to try, in order, when the main model fails.")
+    llm_api: Annotated[Literal["chat", "completion"], LOWER] = model(
+        "chat", "chat: chat messages. completion: a plain transcript, for base models."
+    )
+    llm_timeout_s: Number = model(
+        30.0,
+        "Longest time one try of a model call may take; half of the time left at most, while "
+        "another model waits.",
+        "seconds",
+        ge=0.1,
+        le=3600,
+    )
+    turn_timeout_s: Number = model(
+        60.0,
+        "Longest time a whole turn may take, all its calls, tools and models.",
+        "seconds",
+        ge=0.1,
+        le=3600,
+    )
+    llm_thinking: Annotated[Literal["default", "off", "low", "high"], LOWER] = model(
+        "default",
+        "How much a model that can think before it answers does so. default: as its provider "
+        "has it.",
+    )
+    llm_extra: RequestFields = model(
+        {},
+        "Further fields of each request, such as temperature or top_p. Builders set numbers that "
+        "steer how words are chosen; `EVENNIA_AI_OPTIONS` may set any field.",
+    )
+    llm_offline_fallback: bool = model(
+        True, "When no model answers, let the offline model answer, from memory and by rules."
+    )
+    max_context_tokens: Whole = context(
+        100_000,
+        "Largest size of a request to the model and its reply. The model's window counts where it "
+        "is smaller; it is learned (docs/commands.md).",
+        "tokens",
+        ge=50,
+        le=10_000_000,
+    )
+    reply_reserve_tokens: Whole = context(
+        1024, "Room reserved for the model's reply.", "tokens", ge=16, le=200_000
+    )
+    ledger_max_tokens: Whole = context(
+        500, "Largest size of the pinned ledger in the prompt.", "tokens", ge=0, le=100_000
+    )
+    memory_inject_tokens: Whole = context(
+        500, "Largest size of the memories injected into the prompt.", "tokens", ge=0, le=100_000
+    )
     compact_enabled: bool = compaction(
         True, "Allow compaction. If off, the prompt holds the raw history, as much as fits."
     )
@@ -147,154 +295,6 @@ class AssistantConfig(Values):
         "model calls",
         ge=1,
         le=50,
-    )
-    max_context_tokens: Whole = context(
-        100_000,
-        "Largest size of a request to the model and its reply. The model's window counts where it "
-        "is smaller; it is learned (docs/commands.md).",
-        "tokens",
-        ge=50,
-        le=10_000_000,
-    )
-    reply_reserve_tokens: Whole = context(
-        1024, "Room reserved for the model's reply.", "tokens", ge=16, le=200_000
-    )
-    ledger_max_tokens: Whole = context(
-        500, "Largest size of the pinned ledger in the prompt.", "tokens", ge=0, le=100_000
-    )
-    memory_inject_tokens: Whole = context(
-        500, "Largest size of the memories injected into the prompt.", "tokens", ge=0, le=100_000
-    )
-    llm_model: Annotated[Model | None, OR_NONE] = model(
-        None, "LiteLLM model name. None: the game's setting."
-    )
-    llm_fallback_models: Models = model((), "Models to try, in order, when the main model fails.")
-    llm_api: Annotated[Literal["chat", "completion"], LOWER] = model(
-        "chat", "chat: chat messages. completion: a plain transcript, for base models."
-    )
-    llm_timeout_s: Number = model(
-        30.0,
-        "Longest time one try of a model call may take; half of the time left at most, while "
-        "another model waits.",
-        "seconds",
-        ge=0.1,
-        le=3600,
-    )
-    turn_timeout_s: Number = model(
-        60.0,
-        "Longest time a whole turn may take, all its calls, tools and models.",
-        "seconds",
-        ge=0.1,
-        le=3600,
-    )
-    llm_thinking: Annotated[Literal["default", "off", "low", "high"], LOWER] = model(
-        "default",
-        "How much a model that can think before it answers does so. default: as its provider "
-        "has it.",
-    )
-    llm_extra: RequestFields = model(
-        {},
-        "Further fields of each request, such as temperature or top_p. Builders set numbers that "
-        "steer how words are chosen; `EVENNIA_AI_OPTIONS` may set any field.",
-    )
-    llm_offline_fallback: bool = model(
-        True, "When no model answers, let the offline model answer, from memory and by rules."
-    )
-    attention: Annotated[Literal["addressed", "room", "all"], LOWER] = manners(
-        "room",
-        "addressed: answers only when called by name. room: also goes on with a talk, and answers "
-        "one player who is alone with assistants. all: answers every line of a player.",
-    )
-    post: bool = manners(
-        True,
-        "It stays where it was put and walks only when somebody it obeys asks. Off: it walks "
-        "wherever anybody asks it to.",
-    )
-    obeys: Lock = manners(
-        "perm(Builder)",
-        "Who may order it to walk, to fetch and to give. Who controls its body always may. Anyone "
-        "may have things whose own lock `give` lets them.",
-    )
-    initiative: Whole = manners(
-        0,
-        "How often in an hour it may speak or pose without being asked. It does so only near a "
-        "player who is not idle, after two quiet minutes, and stops after two lines that nobody "
-        "answers; at most half of each spend limit goes into it.",
-        "turns an hour",
-        ge=0,
-        le=60,
-    )
-    emotes: Annotated[dict[Occasion, Annotated[Line | None, OR_NONE]], OR_EMPTY] = manners(
-        EMOTES,
-        "Emotes shown when it thinks for long, when no model answers, when it falls asleep, wakes "
-        "or compacts (none by default), when a spend limit allows no answer, and to a player who "
-        "asks for too much in a minute. None: no emote.",
-    )
-    persona: Prose = life(
-        "A friendly regular of this place, curious about people and honest about what "
-        "they do not know.",
-        "Who the assistant is. Part of the system prompt.",
-    )
-    examples: Annotated[
-        Annotated[Text, StringConstraints(max_length=EXAMPLES_CHARS)] | None, OR_NONE
-    ] = life(
-        None,
-        "Lines that show how the assistant talks. Part of the system prompt of large models; none "
-        "of them is said again.",
-    )
-    greetings: Annotated[
-        tuple[Annotated[Text, StringConstraints(max_length=GREETING_CHARS)], ...],
-        BeforeValidator(listed),
-        says(f'a text, or a list of at most {GREETINGS} as ["...", "..."]', "long"),
-    ] = life(
-        (),
-        "What it says to a player who arrives, once a day to each, without a model. *Between "
-        "asterisks* it poses; {name} is who arrives.",
-        max_length=GREETINGS,
-    )
-    knows: TextsOfGame = life(
-        (),
-        "Texts of the game that it knows as lore: `help:<category>` for help entries, `rooms:2` "
-        "for rooms up to two exits from its home.",
-    )
-    language: Annotated[
-        Text,
-        AfterValidator(_language),
-        says("`auto`, or a language's code or name such as de, German, ja or 日本語"),
-    ] = life(
-        AUTO,
-        "The language it speaks and writes in: `auto` (that of the line it answers; its summaries "
-        "and notes keep that of the talk), or one for everything, as `de` or `German`.",
-    )
-    sleep_after_idle_s: Annotated[Seconds | None, OR_NONE] = life(
-        1800.0, "Quiet time after which the assistant falls asleep. None: never.", "seconds"
-    )
-    sleep_schedule: Annotated[Hours | None, OR_NONE] = life(
-        None, "Hours during which the assistant sleeps.", "clock times"
-    )
-    routine: Annotated[Plan | None, OR_NONE] = life(
-        None,
-        "Where it is at which time of the game's day (with `real` before it: of the real one), and "
-        "what it does there. It walks by exits and their locks, and never out of a talk.",
-    )
-    max_react_iterations: Whole = life(
-        8, "Most model calls in one turn.", "model calls", ge=1, le=100
-    )
-    tool_levels: Annotated[
-        dict[
-            Annotated[Line, says("tool name")],
-            Annotated[Literal["off", "dry run", "confirm", "on"], LOWER],
-        ],
-        OR_EMPTY,
-    ] = life(
-        {},
-        "Switches tools: off, dry run (does nothing), confirm (waits for `ai/approve`) or on "
-        "(default).",
-    )
-    spend_caps: Annotated[dict[OwnLimit, Annotated[Amount | None, OR_NONE]], OR_EMPTY] = life(
-        {},
-        "Most tokens and US dollars that model calls may use in a day and a month (UTC), and "
-        "tokens of one call with its reply. None: no limit.",
     )
 
 
