@@ -70,7 +70,10 @@ def install(
             shutil.copy2(edit.path, backup := _backup_of(edit.path))
             _replace(edit)
             say(f"Changed {edit.path.relative_to(folder)}; the old text is in {backup.name}")
-        say("Now run `evennia migrate` and `evennia reload`, then `evennia ai doctor`.")
+        say(
+            "Now run `evennia migrate`, then `evennia reload` (`evennia start` if the game does not"
+        )
+        say("run), and `evennia ai doctor`. Then, in the game: ai/new")
 
 
 def _shown(

@@ -38,7 +38,8 @@ def create_game(folder: str | os.PathLike[str]) -> Path:
     is_other = target.is_file() or target.is_symlink()
     if is_other or (target.is_dir() and any(target.iterdir())):
         what = "is not a folder" if is_other else "is not empty"
-        raise ConfigError(f"`{folder}` already exists and {what}: choose another name.")
+        start = f", or type: evennia-ai start {folder}" if is_game(target) else "."
+        raise ConfigError(f"`{folder}` already exists and {what}: choose another name{start}")
     try:
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:

@@ -92,7 +92,7 @@ def check_game(in_game: bool) -> Check:
         detail = f"{', '.join(changed)} changed since its Server started, which does not know that"
         return _remark(detail, "Type: evennia reload")
     if differ := _other_environment(processes["server"]):
-        detail = f"it was started with another {', '.join(differ)} than stands in this shell"
+        detail = f"it runs with other values of {', '.join(differ)} than this shell has"
         return _remark(detail, "To use this shell's, type: evennia stop, then evennia start")
     return _fine("Portal and Server run, with the settings of now")
 

@@ -233,7 +233,7 @@ class TestChecks(DoctorCase):
             with patch.dict(os.environ, EVENNIA_AI_LLM_MODEL="openai/x"):
                 found = self.outcome(doctor.check_game, in_game=False)
             self.assertIsNone(found.ok)
-            self.assertIn("another EVENNIA_AI_LLM_MODEL", found.detail)
+            self.assertIn("other values of EVENNIA_AI_LLM_MODEL than", found.detail)
         os.utime(conf_file)
         os.utime(pid_file(folder, "server"), (1, 1))
         found = self.outcome(doctor.check_game, in_game=False)
