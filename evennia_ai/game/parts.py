@@ -13,7 +13,7 @@ from evennia_ai.feature import CATEGORIES, Feature
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.pages import Cache, Store, records
-from evennia_ai.history.pairs import ANSWERED, ASKER, INTERRUPTED
+from evennia_ai.history.pairs import ANSWERED, ASKER
 from evennia_ai.history.stored import Stored
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, language_of, line_in
@@ -371,8 +371,7 @@ class Assistant:
         self._restore_queue()
 
     def repair_when_ready(self) -> None:
-        """Repair tool calls, compactions and the index."""
-        self.history.heal()
+        """Repair compactions and the index."""
         empty_outbox(self)
         mend_index(self)
         check_room(self)
@@ -410,5 +409,4 @@ def _answers(message: Message, group: Group) -> bool:
         return False
     if message.role == "assistant":
         return message.audience == audience and not message.tool_calls
-    is_done = message.role == "tool" and message.content != INTERRUPTED
-    return is_done and bool(meta.get(ANSWERED) == audience)
+    return message.role == "tool" and bool(meta.get(ANSWERED) == audience)

@@ -20,9 +20,8 @@ from twisted.internet.interfaces import IReactorTime
 from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
 from evennia_ai.history.audience import Views
-from evennia_ai.history.messages import Message, call_ids, is_talk, made_at, new_id, utc_iso
+from evennia_ai.history.messages import Message, is_talk, made_at, new_id, utc_iso
 from evennia_ai.history.pages import Store, aside, put_aside
-from evennia_ai.history.pairs import INTERRUPTED, unanswered
 from evennia_ai.history.records import Segment, as_dict, as_text
 from evennia_ai.history.stored import Unreadable, as_plain, each_readable
 from evennia_ai.history.verification import EMPTY_DIGEST, Evidence, digest_add
@@ -70,7 +69,6 @@ class HistoryHandler(Archive):
         self._newest: tuple[Message, ...] = ()
         self._ids: dict[str, Message] = {}
         self._views = Views()
-        self._waiting: Counter[str] = Counter()
         self._lines = 0
         self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
         self._rebuilt_at = ""
@@ -167,27 +165,6 @@ class HistoryHandler(Archive):
         """Tokens of the largest view any one audience has."""
         self._refresh()
         return self._views.widest
-
-    def heal(self) -> int:
-        """Answer each call without a result, as of a turn cut short; returns how many there were.
-
-        The result is `INTERRUPTED`; nothing follows a call before it is answered.
-        """
-        messages = self.messages()
-        if not self._waiting:
-            return 0
-        results = [
-            Message(
-                "tool",
-                INTERRUPTED,
-                audience=messages[index].audience,
-                tool_call_id=call_id,
-                name=name,
-                metadata=messages[index].metadata,
-            )
-            for index, call_id, name in unanswered(messages)
-        ]
-        return len(self.append(results))
 
     def around(self, message_id: str) -> Sequence[Message]:
         """The messages around one: all live ones, or those that left with it; empty if it is gone.
@@ -344,7 +321,7 @@ class HistoryHandler(Archive):
 
     def _load(self) -> None:
         self._all, self._ids = (), {}
-        self._views, self._waiting, self._lines = Views(), Counter(), 0
+        self._views, self._lines = Views(), 0
         self._keep([*chain.from_iterable(self._older.values()), *self._newest, *self._page])
 
     def _keep(self, new: Sequence[Message]) -> None:
@@ -353,10 +330,6 @@ class HistoryHandler(Archive):
             self._ids[message.id] = message
             tally[message.audience] += message.tokens
             self._lines += is_talk(message)
-            # Count the calls that wait for a result, by their ids.
-            self._waiting.update(call_ids(message))
-            if message.role == "tool":  # keys of 0 are dropped: `_waiting` is true while calls wait
-                self._waiting -= Counter([message.tool_call_id])
         for audience, tokens in tally.items():
             self._views.add(audience, tokens)
         self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))

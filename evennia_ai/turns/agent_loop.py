@@ -66,13 +66,12 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
     """Think and act until done.
 
     Each reply is stored before its tools run, and their results after it. If a crash, a stop or
-    an error comes between, `history.heal` adds the missing results.
+    an error comes between, prompts show that the call was interrupted (`history.pairs.mended`).
 
     Returns:
         A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
         answered; what was stored until then stays.
     """
-    script.history.heal()
     turn, aside, notes = _Turn(script, request), "", 0
     report = turn.report
     yield turn.follow_order()
@@ -433,19 +432,12 @@ class _Turn:
             people = {self._whispered_to(call) for call in batch} - {None}
             audience = private(str(person) for person in people) if people else request.audience
             self.store(audience, text, [storable_call(call) for call in batch], reply)
-            try:
-                outcome = yield execute_tool_calls(batch, self.tools)
-                meta = {**self._meta, ANSWERED: request.audience if outcome.ended else ""}
-                history.append(
-                    replace(self._kept(result), audience=audience, metadata=meta)
-                    for result in outcome.results
-                )
-            except Exception:
-                try:
-                    history.heal()
-                except Exception as error:  # noqa: BLE001 - what ended the turn is raised, not this
-                    self.script.log_error("a tool call without a result", error)
-                raise
+            outcome = yield execute_tool_calls(batch, self.tools)
+            meta = {**self._meta, ANSWERED: request.audience if outcome.ended else ""}
+            history.append(
+                replace(self._kept(result), audience=audience, metadata=meta)
+                for result in outcome.results
+            )
             self.report.tools += [result.name for result in outcome.results]
             self.results += outcome.results
             ended, concluded = ended or outcome.ended, concluded and outcome.concluded

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.live import OLDER, PAGE_MESSAGES, PAGE_PLACES, HistoryHandler
 from evennia_ai.history.messages import OVERHEAD_TOKENS, IdSource, Message, utc_iso
-from evennia_ai.history.pairs import INTERRUPTED, cut_points
 from evennia_ai.history.verification import EMPTY_DIGEST, digest_add
 from evennia_ai.testing import MemoryStore
-from tests.strategies import FEW, calls, result
+from tests.strategies import FEW
 
 
 class TestHistoryHandler(unittest.TestCase):
@@ -74,31 +73,6 @@ class TestHistoryHandler(unittest.TestCase):
         self.history.append([Message("user", "a b", audience="private:o1.x")])
         texts = len("someone: for all") + len("someone: a b")
         self.assertEqual(self.history.widest_tokens(), texts + 2 * OVERHEAD_TOKENS)
-
-    def test_a_late_result(self):
-        """A call that was cut short is answered for those who know of it."""
-        handed = []
-        self.history = self.handler(handed.extend)
-        secret = "private:o1.x"
-        asked = calls("c1", "c2", "c3", audience=secret, metadata={"context": "awake"})
-        self.say(*(f"line {n}" for n in range(40)))
-        self.history.append([asked, result("c2")])
-        handed.clear()
-        self.assertEqual(self.handler().heal(), 2)
-        other = self.handler()
-        messages = other.messages()
-        ids = [message.tool_call_id for message in messages]
-        self.assertEqual(ids[-3:], ["c2", "c1", "c3"])
-        self.assertEqual(messages[-2].audience, secret)
-        self.assertEqual(messages[-2].metadata, {"context": "awake"})
-        self.assertEqual(messages[-2].content, INTERRUPTED)
-        self.assertEqual(cut_points(messages)[-2:], (40, 44))
-        raw = [message.id for message in messages]
-        self.assertEqual(other.recorded, (len(raw), digest_add(EMPTY_DIGEST, raw)))
-        self.history.messages()  # notices what another handler wrote, and tells of it
-        handed.clear()
-        self.assertEqual(self.history.heal(), 0)
-        self.assertEqual(handed, [])
 
     def test_new_ids_sort_behind_what_is_stored(self):
         """Ids tell what came later, so they go on behind the newest message on any clock."""

@@ -4,7 +4,6 @@ import json
 import unittest
 
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.history.pairs import INTERRUPTED
 from evennia_ai.rag_memory.indexing import mend_index
 from evennia_ai.rag_memory.search import OUTPUTS
 from evennia_ai.recall import RecallIndex
@@ -53,10 +52,8 @@ class TestToolOutputs(unittest.TestCase):
         for name in ("search_memory", "expand_memory", "say", "noop", "add_journal_entry"):
             self.give(name, json.dumps({"results": [{"text": "a halberd"}]}))
         self.give("look", json.dumps({"error": "there is no halberd"}))
-        self.give("look", INTERRUPTED)
         self.give("look", "A halberd", context="pre_compaction")
         self.assertEqual(self.found("halberd"), [])
-        self.assertEqual(self.found("interrupted"), [])
 
     def test_gives_way(self):
         """What was said and matches as well stands first; few outputs stand among it."""
