@@ -7,6 +7,7 @@ read and extended as a builder would.
 """
 
 import gc
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.llm_interaction.prompt import build_llm_messages
+from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -139,7 +141,7 @@ def great_store(make: Callable[[str], Any]) -> dict[str, Any]:
     fill_archive(script.history, guests)
     fill_life(script, body, guests)
     settle()
-    script.mind.model.default = "They talked of ferries, mills and debts."
+    script.mind.model.default = summary
     gc.collect()
     gc.freeze()  # as a game does behind its start
     heard, answered = list[float](), list[float]()
@@ -179,6 +181,12 @@ def whole_again(script: Any) -> dict[str, float]:
         "seconds": round(time.perf_counter() - began, 1),
         "days": -(-made // STALE_A_DAY),
     }
+
+
+def summary(request: ModelRequest) -> str:
+    """A summary of what a request shows: it names somebody of that."""
+    who = re.search(r"Guest \d+", str(request.messages[-1]["content"]))
+    return f"{who[0] if who else 'Somebody'} talked of ferries, mills and debts."
 
 
 def said(n: int, guests: list[Speaker], audience: str = PUBLIC) -> Message:
