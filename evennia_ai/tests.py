@@ -334,13 +334,22 @@ class TestThisGame(EvenniaTest):
             with override_settings(EVENNIA_AI_ACT_BY={"give": _GIVE}):
                 if self.gives(thing):
                     _ACT_BY["give"] = _GIVE
-            self.fail("it cannot give a thing as players do")
+            if _ACT_BY or self.player_gives(thing):
+                self.fail("it cannot give a thing as players do")
+            self.row("give", "no player can")
 
     def gives(self, thing: Any) -> bool:
         """Whether it can give a thing to the first character."""
         with suppress(ToolError):
             self.shown(lambda: self.script.game.give(thing.key, stable_id(self.char1)))
         return bool(thing.location == self.char1)
+
+    def player_gives(self, thing: Any) -> bool:
+        """Whether the first character can give a thing to the second one."""
+        thing.location = self.char1
+        line = f"give {thing.key} to {name_of(self.char2, self.char1)}"
+        self.shown(lambda: self.char1.execute_cmd(line, session=self.session))
+        return bool(thing.location == self.char2)
 
     def spoken(self, way: str, words: str) -> dict[Any, list[str]]:
         """What each player is shown of what the assistant says or does: lines with the words."""

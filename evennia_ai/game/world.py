@@ -197,6 +197,9 @@ class GameHandler:
                     hooks()
                 except ToolError as error:
                     raise ToolError(f"{error}{_reason(told)}") from error
+                except Exception as error:  # noqa: BLE001 - of the game's own hooks and rooms
+                    logger.log_trace()
+                    raise ToolError(f"the game failed to show it: {error!r}") from error
             return tuple(told)
 
         def ended(told: Sequence[str]) -> Sequence[str]:

@@ -108,6 +108,13 @@ class Mute(AssistantCharacter):
         return None
 
 
+class Babel(AssistantCharacter):
+    """Fails as it speaks, by a fault of the game's."""
+
+    def at_say(self, message, *args, **kwargs):
+        raise TypeError("no such tongue")
+
+
 class Herald(AssistantCharacter):
     """Speaks in another way."""
 
@@ -559,6 +566,14 @@ class TestVoice(AssistantTest):
         game.say("Hear ye")
         self.refused(game.say, "You lost your voice.")
         self.assertEqual(shown, ['Bryn says, "Hello"', "*Bryn* proclaims: Hear ye"])
+
+    @override_settings(EVENNIA_AI_SPEAK_BY={})
+    def test_a_hook_that_fails(self):
+        """A fault of the game's is what the speaker is told, as of a command."""
+        game = self.body_of("Babel")
+        with self.assertRaisesRegex(ToolError, "the game failed to show it: .*no such tongue"):
+            game.say("Hello")
+        self.assertEqual(game.emote("smiles."), ())
 
     def test_what_follows_is_no_refusal(self):
         """What a thing answers at once, to all, is not what the body is told.
