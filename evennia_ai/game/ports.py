@@ -206,7 +206,7 @@ class AssistantPorts(Assistant):
 
     def spent(self, reply: ModelReply, purpose: str, budget: TokenBudget | None = None) -> None:
         """Log one model call, with the budget of its prompt."""
-        tokens, seconds = reply.prompt_tokens + reply.completion_tokens, round(reply.seconds, 3)
+        tokens, seconds = reply.tokens, round(reply.seconds, 3)
         self.runtime.counts["calls"] += 1
         figures: dict[str, Any] = {"cost": reply.cost, "seconds": seconds}
         figures["attempts"] = reply.attempts

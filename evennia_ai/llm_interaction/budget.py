@@ -14,7 +14,7 @@ from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.history.messages import Counter, Message, total_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.stored import Stored, Unreadable
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.values import ModelReply, Usage
 
 EVENTS_KEPT = 50
 # Of what was cut, a logged event keeps so many notes, and so many characters of each.
@@ -37,8 +37,11 @@ MARKER_TOKENS, LEAST_SUMMARY = 12, 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenBudget(Stored):
-    """What one request was made of: numbers and ids, no talk."""
+class TokenBudget(Stored, Usage):
+    """What one request was made of: numbers and ids, no talk.
+
+    What it used, as the reply says, is 0 until that is there.
+    """
 
     sizes: tuple[int, ...]  # tokens by region, in the order of `REGIONS`
     limit: int  # bounds prompt and reply together
@@ -52,11 +55,6 @@ class TokenBudget(Stored):
     usage: float = 0.0  # share of the context in use when the request was made
     # What started the compaction that the request belongs to; empty for any other.
     trigger: str = ""
-    prompt_tokens: int = 0  # As the reply says; 0 until it is there. Likewise `completion_tokens`.
-    completion_tokens: int = 0
-    cost: float | None = None  # US dollars, None if unknown
-    cached_tokens: int = 0  # prompt tokens that the provider read from its cache
-    cached_cost: float | None = None  # what these cost, None if unknown
 
     @classmethod
     def of(cls, regions: dict[str, int], limit: int, **fields: Any) -> Self:
@@ -80,15 +78,7 @@ class TokenBudget(Stored):
 
     def answered(self, reply: ModelReply) -> "TokenBudget":
         """The event with the figures of the reply."""
-        return replace(
-            self,
-            model=reply.model or self.model,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            cost=reply.cost,
-            cached_tokens=reply.cached_tokens,
-            cached_cost=reply.cached_cost if reply.cached_tokens else None,
-        )
+        return replace(self, model=reply.model or self.model, **reply.figures())
 
     def __str__(self) -> str:
         """Tokens by region, total and limit on one line, as people read it."""
@@ -97,8 +87,8 @@ class TokenBudget(Stored):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReplyTrace(Stored):
-    """What a reply rests on: ids and numbers.
+class ReplyTrace(Stored, Usage):
+    """What a reply rests on, and what the calls of its turn used until then: ids and numbers.
 
     It is in the reply's metadata as a JSON text: a history of hundreds of replies is stored and
     loaded much faster than with dicts and lists. It leaves the live history, is exported and is
@@ -116,10 +106,6 @@ class ReplyTrace(Stored):
     opened: tuple[str, ...] = ()  # ids of the memories that the turn read in full
     tools: tuple[str, ...] = ()  # names of the tools called before it, in order
     calls: int = 1  # model calls of the turn until then
-    prompt_tokens: int = 0  # of all these calls; likewise `completion_tokens`
-    completion_tokens: int = 0
-    cost: float | None = None  # US dollars of all these calls; None if one of them is unknown
-    cached_tokens: int = 0  # prompt tokens of all these calls that the provider read from its cache
     # Why replies of the turn were no answers (`llm_interaction.reply.fault`).
     faults: tuple[str, ...] = ()
     # Whether the game's moderation replaced or refused something of the turn.

@@ -40,6 +40,7 @@ from evennia_ai.llm_interaction.values import (
     ModelFacts,
     ModelReply,
     ModelRequest,
+    used,
 )
 from evennia_ai.llm_interaction.windows import SHOWN, Window
 
@@ -238,14 +239,7 @@ class ModelClient:
     ) -> ModelReply:
         """A reply with the time since `began`, and with what the replies before it cost."""
         replies = [reply, *(each for each in before if isinstance(each, ModelReply))]
-        costs = [each.cost for each in replies]
-        return replace(
-            reply,
-            prompt_tokens=sum(each.prompt_tokens for each in replies),
-            completion_tokens=sum(each.completion_tokens for each in replies),
-            cost=None if None in costs else sum(filter(None, costs)),
-            seconds=self._clock() - began,
-        )
+        return replace(reply, **used(replies).figures(), seconds=self._clock() - began)
 
     async def _look_up(self, where: wire.Endpoint) -> None:
         """Ask the configured server for a model's window, if that is due."""

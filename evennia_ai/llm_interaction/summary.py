@@ -39,7 +39,7 @@ from evennia_ai.llm_interaction.reply import strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import loaded
 from evennia_ai.llm_interaction.transcript import CALLS, FACTS_STOPS, as_task_prompt
-from evennia_ai.llm_interaction.values import FORM, ModelReply
+from evennia_ai.llm_interaction.values import FORM, ModelReply, Usage, used
 from evennia_ai.protocol import Assistant
 
 LEVELS = ("main", "fallback", "extractive")
@@ -112,14 +112,12 @@ class SummaryNote:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """A summary that was accepted, and the model that wrote it."""
+class Summary(Usage):
+    """A summary that was accepted, the model that wrote it, and what all requests for it used."""
 
     text: str
     model: str
     level: str  # the lowest of `LEVELS` that was needed
-    prompt_tokens: int = 0  # tokens of all requests made for it
-    completion_tokens: int = 0  # tokens of all replies
     rejected: tuple[str, ...] = ()  # why earlier levels were not taken, in plain words
     unsupported: int = 0  # how many names, numbers and quotations its source does not have
     notes: tuple[SummaryNote, ...] = ()  # what its reply notes beside it
@@ -295,11 +293,11 @@ def summarise_lines(
     levels, fits_left = summary_levels(script), FITS
     while True:
         most = script.limits().caps.summary if cap is None else cap
-        used = script.count(prompt) + script.limits().caps.summary + FRAME_TOKENS
+        frame = script.count(prompt) + script.limits().caps.summary + FRAME_TOKENS
         if noted:
-            used += script.count(NOTES_RULE) + NOTES_TOKENS
+            frame += script.count(NOTES_RULE) + NOTES_TOKENS
         # Whichever of the models gets it.
-        room = max(100, min(script.limits(model).tokens for _, model in levels) - used)
+        room = max(100, min(script.limits(model).tokens for _, model in levels) - frame)
         runs = yield script.mind.work(packed, lines, room, script.count)
         asks_models = not all(map(is_extract, levels))
         if len(runs) > most_requests(len(runs) * room) and asks_models:
@@ -322,8 +320,7 @@ def summarise_lines(
         return replace(
             max(parts, key=lambda part: LEVELS.index(part.level)),
             text="\n".join(part.text for part in parts),
-            prompt_tokens=sum(part.prompt_tokens for part in parts),
-            completion_tokens=sum(part.completion_tokens for part in parts),
+            **used(parts).figures(),
             rejected=tuple(reason for part in parts for reason in part.rejected),
             unsupported=sum(part.unsupported for part in parts),
             notes=tuple(note for part in parts for note in part.notes),
@@ -395,8 +392,7 @@ def _by_model(
                 text,
                 reply.model,
                 level,
-                prompt_tokens=sum(each.prompt_tokens for each in asked),
-                completion_tokens=sum(each.completion_tokens for each in asked),
+                **used(asked).figures(),
                 unsupported=len(wrong),
                 notes=notes,
             )

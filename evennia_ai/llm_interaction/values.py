@@ -1,7 +1,7 @@
 """What is asked of a model and what it answers; what a turn is for and what it did."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
@@ -57,7 +57,38 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelReply:
+class Usage:
+    """What model calls used."""
+
+    prompt_tokens: int = 0  # by the provider, or counted; likewise `completion_tokens`
+    completion_tokens: int = 0
+    # US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
+    cost: float | None = None
+    cached_tokens: int = 0  # prompt tokens that the provider read from its cache
+    cached_cost: float | None = None  # what these cost, as part of `cost`; None if unknown
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and replies."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def figures(self) -> dict[str, Any]:
+        """These figures alone, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(Usage)}
+
+
+def used(calls: Iterable[Usage]) -> Usage:
+    """The sum of some calls; a cost is unknown if that of one of them is."""
+    sums: dict[str, Any] = {}
+    all_figures = [call.figures() for call in calls]
+    for each in fields(Usage):
+        values = [figures[each.name] for figures in all_figures]
+        sums[each.name] = None if None in values else sum(values)
+    return Usage(**sums)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReply(Usage):
     """A model's reply; one without content and tool calls is valid."""
 
     content: str  # its words, without thoughts and marks; clean them before they are spoken
@@ -66,14 +97,8 @@ class ModelReply:
     tool_calls: tuple[ChatToolCall, ...] = ()
     finish_reason: str = "stop"  # the provider's word for it
     model: str = ""  # the model that answered, by its name in the request
-    prompt_tokens: int = 0  # by the provider, or counted; likewise `completion_tokens`
-    completion_tokens: int = 0
-    # US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
-    cost: float | None = None
     attempts: int = 1  # HTTP calls made, failed ones and other models' included
     seconds: float = 0.0  # from the request to the reply
-    cached_tokens: int = 0  # prompt tokens that the provider read from its cache
-    cached_cost: float | None = None  # what these cost, as part of `cost`; None if unknown
     thought: bool = False  # whether there was more than words and calls: thoughts, marks
 
     @property
@@ -133,7 +158,4 @@ class TurnReport:
     fell_back: bool = False  # whether the offline model answered in place of the assistant's own
     spoken: list[str] = field(default_factory=list)  # what was said, in order
     tools: list[str] = field(default_factory=list)  # names of the tools called, in order
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = 0.0  # US dollars of all model calls; None if one of them is unknown
-    cached_tokens: int = 0  # prompt tokens that the provider read from its cache
+    used: Usage = Usage(cost=0.0, cached_cost=0.0)  # noqa: RUF009 - frozen; by all model calls

@@ -30,7 +30,13 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, said_once
 from evennia_ai.llm_interaction.tool_calls import batches, loaded, storable_call
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnReport, TurnRequest
+from evennia_ai.llm_interaction.values import (
+    ModelReply,
+    ModelRequest,
+    TurnReport,
+    TurnRequest,
+    used,
+)
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
@@ -158,11 +164,10 @@ class _Turn:
 
     def goes_on(self) -> bool:
         """Whether another model call follows; at a bound only while somebody waits."""
-        tokens = self.report.prompt_tokens + self.report.completion_tokens
         is_over = not self.calls_left
         if not (self.is_last or self.is_offline):
             is_over |= self.script.now() >= self.tools_until
-            is_over |= tokens > TURN_CONTEXTS * self.script.limits().tokens
+            is_over |= self.report.used.tokens > TURN_CONTEXTS * self.script.limits().tokens
         return not is_over or self.next_level()
 
     def next_level(self) -> bool:
@@ -370,12 +375,7 @@ class _Turn:
 
     def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
         """Count and log a reply, with the budget of its prompt if it is used."""
-        report = self.report
-        report.prompt_tokens += reply.prompt_tokens
-        report.completion_tokens += reply.completion_tokens
-        report.cached_tokens += reply.cached_tokens
-        if report.cost is not None:
-            report.cost = None if reply.cost is None else report.cost + reply.cost
+        self.report.used = used((self.report.used, reply))
         self.script.spent(reply, self.request.context, budget)
 
     def _read(self, reply: ModelReply) -> _Answer:
@@ -499,10 +499,7 @@ class _Turn:
                 opened=tuple(tools.opened),
                 tools=tuple(report.tools),
                 calls=report.iterations,
-                prompt_tokens=report.prompt_tokens,
-                completion_tokens=report.completion_tokens,
-                cost=report.cost,
-                cached_tokens=report.cached_tokens,
+                **report.used.figures(),
                 faults=tuple(dict.fromkeys(self.faults)),
                 moderated=self.is_moderated,
             )
