@@ -170,7 +170,7 @@ def _name(annotation):
 
 def _chat(row):
     with suppress(Refusal):
-        read_chat(row.encode(), "Aria", 1.8e9)
+        read_chat(row.encode(), 1.8e9).speakers("Aria", "Bob")
 
 
 def _file(text):

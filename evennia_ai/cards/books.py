@@ -1,7 +1,8 @@
 """Lorebooks of several programs: entries of keys and a text, read and written.
 
-Read are the books inside cards (versions 2 and 3), SillyTavern's, RisuAI's, Agnai's and NovelAI's.
-What an entry cannot be used for here (depth, chance, groups) stays in its original for an export.
+Read are the books inside cards (versions 2 and 3), SillyTavern's, RisuAI's, Agnai's, NovelAI's,
+KoboldAI's `worldinfo` and AI Dungeon's story cards. What an entry cannot be used for here (depth,
+chance, groups) stays in its original for an export.
 """
 
 import json
@@ -32,7 +33,7 @@ LOGIC = (ANY, NOT_ALL, NOT_ANY, ALL)
 _NAMES = {  # as `_plain_name` makes them
     "keys": ("keys", "key", "keywords"),
     "secondary": ("secondarykeys", "keysecondary", "secondkey"),
-    "text": ("content", "text", "entry"),
+    "text": ("content", "text", "entry", "value"),
     "always": ("constant", "alwaysactive", "forceactivation"),
     "weight": ("priority", "insertionorder", "order", "insertorder"),
 }
@@ -43,7 +44,13 @@ _COUNTED = re.compile(r"\{([^{}]*)\}")
 # does not heed its time.
 _REFUSED = re.compile(r"\(\?(?:[A-Za-z01-]*x[A-Za-z01-]*[:)]|R|[+-]?\d|&|P>)")
 _BARE, _WRONG = "without a usable key or text", "with a key that is no regular expression"
+_ORDER = "always on and set into the talk, as orders to another program's model"
+# SillyTavern's places of an entry: before and behind the character; all others are in the talk.
+_BESIDE = (0, 1, "before_char", "after_char")
+READ = "those in cards, of SillyTavern, RisuAI, Agnai, NovelAI, KoboldAI and AI Dungeon"
 _DECORATOR = re.compile(r"@@@?(\w+)[ \t]*(.*)\s*")
+_DECORATORS = re.compile(r"^@@@?(\w+)", re.M)
+_IN_TALK = frozenset(("depth", "instruct_depth", "reverse_depth", "role", "position"))
 _OFF = re.compile(r"^@@@?dont_activate\b.*\n?", re.M)
 
 
@@ -87,16 +94,16 @@ def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
     Its `original` has only the entries that are of no use. `char` is whose book it is, in its texts
     ``{{char}}``. Locks are as the file has them.
     """
-    value = value if isinstance(value, dict) else {}
+    value = value if isinstance(value, dict) else {"entries": value}
     data = value.get("data")
-    raw = value.get("entries", data)
+    raw = value.get("entries", value.get("worldinfo", data))
     if isinstance(data, dict) and raw is data:
         return read_book(data.get("character_book") or data, char)
     items = list(raw.values()) if isinstance(raw, dict) else raw
     if not isinstance(items, list):
-        raise Refusal("this is no lorebook: it has no `entries`")
+        raise Refusal(f"this is no lorebook: it has no `entries`. Read are {READ}")
     facts, unused, notes, cleaner = list[Fact](), list[Any](), list[str](), Cleaner(char)
-    useless = {_BARE: 0, _WRONG: 0}
+    useless = {_BARE: 0, _WRONG: 0, _ORDER: 0}
     for number, item in enumerate(items[:FACTS], 1):
         changes: list[str] = []
         unused.append(item)
@@ -108,6 +115,9 @@ def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
         elif not fact.text or not (fact.keys or fact.always):
             useless[_BARE] += 1
             changes = ["keys: none is usable" if fact.text else "content: there is no text"]
+        elif _is_order(item, fact):
+            useless[_ORDER] += 1
+            changes = ["an order, no fact"]
         else:
             facts.append(fact)
             unused.pop()
@@ -122,6 +132,25 @@ def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
     name = name.strip()[:KEY_CHARS] if isinstance(name, str) else ""
     book = Book(name, tuple(facts), *_locks_of(value), json.dumps(rest))
     return book, [", ".join(counts), *notes, *cleaner.notes()]
+
+
+def is_book(value: Any) -> bool:
+    """Whether the JSON value of a file is a lorebook, and no card."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(each, dict) for each in value)
+    return isinstance(value, dict) and ("entries" in value or "worldinfo" in value)
+
+
+def _is_order(item: Mapping[str, Any], fact: Fact) -> bool:
+    """Whether an entry tells another program's model what to do.
+
+    It is always on, and stands in the talk or beside its newest line instead of beside the
+    character: by its place, or by a decorator.
+    """
+    values = _values(item)
+    place, text = values.get("position", 0), _value(values, "text")
+    decorators = {found[1] for found in _DECORATORS.finditer(text)} if isinstance(text, str) else ()
+    return fact.always and (place not in _BESIDE or not _IN_TALK.isdisjoint(decorators))
 
 
 def _values(item: Mapping[str, Any]) -> dict[str, Any]:

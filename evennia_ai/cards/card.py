@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evennia_ai.cards import books
-from evennia_ai.cards.cleaning import GREETED, USER, Cleaner, as_name, storable
-from evennia_ai.cards.container import Contents
+from evennia_ai.cards.cleaning import GREETED, Cleaner, as_name, storable
+from evennia_ai.cards.container import READ, Contents
 from evennia_ai.errors import Refusal
+from evennia_ai.language.tables import language_of, line_in
 
 PERSONA_CHARS, EXAMPLES_CHARS = 8_000, 4_000
 GREETINGS, GREETING_CHARS = 10, 2_000
@@ -30,10 +31,17 @@ _OLDER = {
     "char_name": "name",
     "char_persona": "description",
     "char_greeting": "first_mes",
+    "context": "description",
+    "greeting": "first_mes",
     "example_dialogue": "mes_example",
     "world_scenario": "scenario",
 }
-_SPOKEN = re.compile(r'["“”„«»]')
+_QUOTES = re.compile(r'["“”„«»「」『』]')
+# What stands in quotation marks, up to the end where the last is missing.
+_SPOKEN = re.compile(
+    r'("[^"]*(?:"|\Z)|[“„][^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)|»[^«]*(?:«|\Z)'
+    r"|「[^」]*(?:」|\Z)|『[^』]*(?:』|\Z))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +72,12 @@ def fields_of(value: Any) -> dict[str, Any]:
     fields = {}
     for name, each in (*({} if known else outer).items(), *inner.items()):
         lower = str(name).lower()
-        lower = _OLDER.get(lower, lower)
+        lower = lower if _OLDER.get(lower, "") in inner else _OLDER.get(lower, lower)
         if lower not in ("spec", "spec_version", "data"):
             fields[lower if lower in KNOWN else str(name)] = each
     if not fields.keys() & {"name", *_PERSONA, "first_mes"}:
-        what = "this JSON is no character card: it has neither a name nor a description"
-        raise Refusal("this is a lorebook, no card" if "entries" in fields else what)
+        what = "this is no character card: it has neither a name nor a description"
+        raise Refusal("this is a lorebook, no card" if books.is_book(value) else f"{what}. {READ}")
     return fields
 
 
@@ -88,7 +96,10 @@ def read_card(value: Any, name: str = "") -> Card:
         notes.append(f"version {version} is read as version 3")
     cleaner = Cleaner(as_name(nickname) or called)
 
-    def clean(field: str, text: str, most: int, user: str = USER) -> str:
+    told = " ".join(text for field in (*_PERSONA, "first_mes") for text in texts[field])
+    whoever = line_in(language_of(told), "user")
+
+    def clean(field: str, text: str, most: int, user: str = whoever) -> str:
         text, left = cleaner.clean(re.sub("<START>", "\n", text, flags=re.I), most, user)
         hint = "; put facts into lore" if field in _PERSONA else ""
         cut = f"{field}: {most:,} characters used, {left:,} left out{hint}"
@@ -150,7 +161,7 @@ def _texts(field: str, value: Any, notes: list[str]) -> list[str]:
 def report(contents: Contents, name: str = "") -> list[str]:
     """What a file holds and what becomes of it, in lines; raises `Refusal` for other files."""
     value = contents.value
-    if isinstance(value, dict) and "entries" in value:
+    if books.is_book(value):
         return ["A lorebook.", *books.read_book(value)[1]]
     card = read_card(value, name)
     lines = [f"A card of {card.name}, from a {contents.form.upper()} file."]
@@ -172,7 +183,7 @@ def acts(greeting: str, greeted: str, own: str) -> list[tuple[bool, str]]:
     result = []
     for place, part in enumerate(parts):
         is_spoken = place % 2 != has_poses or len(parts) == 1
-        line = " ".join((_SPOKEN.sub("", part) if is_spoken else part).split())
+        line = " ".join((_QUOTES.sub("", part) if is_spoken else part).split())
         if not is_spoken:
             line = re.sub(rf"^(?:{re.escape(own)}|[Ss]?[Hh]e|They|I)\s+", "", line)
         if any(map(str.isalnum, line)):

@@ -1,25 +1,30 @@
 """Old talk from other programs: SillyTavern's JSONL, and plain lines ``Name: text``.
 
-Every line of a file is counted: taken, damaged, hidden or empty. The order stays as it is.
+Every line of a file is counted: taken, damaged, hidden or empty. The order stays as it is. A
+line is whose name it has, also in talk of many.
 """
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from evennia_ai.cards.cleaning import storable
+from evennia_ai.cards.cleaning import as_name, storable
 from evennia_ai.cards.container import whole_number
 from evennia_ai.errors import Refusal
 
 LINES, LINE_CHARS = 20_000, 20_000
-NOT_READ = "this is no chat that is read: SillyTavern's JSONL, or lines `Name: text`"
+READ = "SillyTavern's JSONL, or lines `Name: text`"
+NOT_READ = f"this is no chat that is read: {READ}"
+# Names that a refusal lists.
+NAMES = 12
 # How other programs write a time, without the blanks and marks between its parts.
 _FORMATS = ("%Y-%m-%d@%Hh%Mm%Ss", "%Y-%m-%d%Hh%Mm%Ss", "%B%d%Y%I:%M%p", "%B%d%Y%I:%M:%S%p")
 # Longer values hold no time.
 _TIME_CHARS = 60
-_NAMED = re.compile(r"([^:\n{}<>\[\]]{1,60}): ?(.*)")
+_NAMED = re.compile(r"([^:：\n{}<>\[\]]{1,60})[:：] ?(.*)")
 # Times before this are none: a number of small size is an index.
 _FIRST = 946_684_800.0
 _STEP_S = 1.0
@@ -29,13 +34,46 @@ _STEP_S = 1.0
 class OldLine:
     """A line of an old talk."""
 
-    is_own: bool  # whether the character said it, not the player
+    name: str  # whose it is, as the file says; empty if it does not
     text: str  # what was said
     at: float = 0.0  # when, in seconds since the epoch; 0 if it is not known
+    by_player: bool = False  # whether the file says that the player wrote it
 
 
-def read_chat(data: bytes, own: str, now: float) -> tuple[list[OldLine], str]:
-    """A talk with the character called `own`, and what is to be said about it.
+@dataclass(frozen=True, slots=True)
+class OldChat:
+    """A talk, oldest line first, and what is to be said about its file."""
+
+    lines: tuple[OldLine, ...]
+    note: str
+
+    def speakers(self, own: str, player: str) -> list[str]:
+        """Who said each line: `own`, `player`, or somebody else, by the name in the file.
+
+        Without marks of the player's lines, in a talk of two the other one is the player. Raises
+        `Refusal`, with the names in it, if no line is by `own`; where the player's lines are marked
+        and all others have one name, that one is meant.
+        """
+        counts = Counter(line.name for line in self.lines if not line.by_player)
+        others = [name for name in counts if not _is_called(name, own)]
+        has_player = any(line.by_player for line in self.lines)
+        if has_player and len(counts) == 1:
+            others = []
+        if len(others) == len(counts):
+            listed = ", ".join(f"{name or 'nobody'} ({n})" for name, n in counts.most_common(NAMES))
+            raise Refusal(f"no line of this chat is by `{own}`; it has lines by {listed}")
+        cast = dict.fromkeys(counts, own) | {name: name or player for name in others}
+        played = others if not has_player and len(others) == 1 else ()
+        cast |= {name: player for name in others if name in played or _is_called(name, player)}
+        return [player if line.by_player else cast[line.name] for line in self.lines]
+
+
+def _is_called(name: str, wanted: str) -> bool:
+    return name.strip().casefold() == wanted.strip().casefold()
+
+
+def read_chat(data: bytes, now: float) -> OldChat:
+    """The talk of a file.
 
     Raises `Refusal` for other files. Lines without a time get one from their neighbours; `now` is
     the last there can be.
@@ -48,7 +86,7 @@ def read_chat(data: bytes, own: str, now: float) -> tuple[list[OldLine], str]:
     counts = dict.fromkeys(("damaged", "hidden", "empty", "shortened"), 0)
     lines: list[OldLine] = []
     for number, row in enumerate(rows):
-        line = _json_line(row) if is_json else _named_line(row, own)
+        line = _json_line(row) if is_json else _named_line(row)
         if isinstance(line, OldLine):
             counts["shortened"] += len(line.text) > LINE_CHARS
             lines.append(replace(line, text=line.text[:LINE_CHARS]))
@@ -59,7 +97,7 @@ def read_chat(data: bytes, own: str, now: float) -> tuple[list[OldLine], str]:
     guessed = sum(not line.at for line in lines)
     said = [f"{len(lines)} lines taken", *(f"{n} {what}" for what, n in counts.items() if n)]
     note = f"; dates of {guessed} lines guessed from their neighbours" if guessed else ""
-    return _timed(lines, now), ", ".join(said) + note
+    return OldChat(tuple(_timed(lines, now)), ", ".join(said) + note)
 
 
 def _json_line(row: str) -> OldLine | str:
@@ -74,15 +112,17 @@ def _json_line(row: str) -> OldLine | str:
         return "head" if isinstance(item, dict) and "mes" not in item else "damaged"
     if item.get("is_system") is True:
         return "hidden"
-    line = OldLine(item.get("is_user") is not True, storable(text), _time(item.get("send_date")))
+    name, by_player = item.get("name"), item.get("is_user") is True
+    name = as_name(name) if isinstance(name, str) else ""
+    line = OldLine(name, storable(text), _time(item.get("send_date")), by_player)
     return line if line.text.strip() else "empty"
 
 
-def _named_line(row: str, own: str) -> OldLine | str:
+def _named_line(row: str) -> OldLine | str:
     named = _NAMED.fullmatch(row.strip())
     if named is None or not named[2].strip():
         return "empty" if named else "damaged"
-    return OldLine(named[1].strip().casefold() == own.casefold(), named[2])
+    return OldLine(as_name(named[1]), named[2])
 
 
 def _time(value: Any) -> float:

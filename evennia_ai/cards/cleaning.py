@@ -4,8 +4,10 @@ import html
 import random
 import re
 
-# Whom a text speaks with; in a greeting the name of whoever is greeted is filled in later.
-USER, GREETED = "whoever you talk with", "{name}"
+from evennia_ai.language.tables import language_of, line_in
+
+# In a greeting the name of whoever is greeted is filled in later.
+GREETED = "{name}"
 _MACRO = re.compile(r"\{\{([^{}]*)\}\}")
 _CODE = re.compile(r"<(style|script)\b.*?(?:</\1\s*>|\Z)|<%.*?(?:%>|\Z)", re.S | re.I)
 _TAG, _LINE_TAG = re.compile(r"</?[a-z][^<>]*>", re.I), re.compile(r"<(?:br|/p)\b[^<>]*>", re.I)
@@ -45,12 +47,14 @@ class Cleaner:
         self.char, self.frames = re.sub("[{}]", "", char), 0
         self.unknown: dict[str, None] = {}
 
-    def clean(self, text: str, most: int, user: str = USER) -> tuple[str, int]:
+    def clean(self, text: str, most: int, user: str = "") -> tuple[str, int]:
         """A text of at most `most` characters, and how many were left out.
 
-        Random macros are filled in by a seed of the text: each time the same.
+        ``{{user}}`` is `user`, or else "whoever you talk with" in the language of the text. Random
+        macros are filled in by a seed of the text: each time the same.
         """
         size, text = len(text), text[: most * _READ]
+        user = user or line_in(language_of(text), "user")
         picks = random.Random(f"{self.char} {text}")
         text = _LINE_TAG.sub("\n", _CODE.sub("", _ALIAS.sub(r"{{\1}}", text)))
         text = html.unescape(_TAG.sub("", text))

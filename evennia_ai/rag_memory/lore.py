@@ -152,7 +152,7 @@ class Finder:
     ) -> list[Verdict]:
         """What a line finds, the first first, with why others of it are not used.
 
-        First come facts that need no key, then those with most keys in the line, by weight, then
+        First come facts with most keys in the line, by weight, then those that need no key, then
         those near in meaning.
 
         Args:
@@ -174,7 +174,7 @@ class Finder:
             fact, keys = pair
             is_near = not keys and not fact.always
             score = near.get(fact.id, 0) if is_near else fact.weight
-            return not fact.always, -len(keys), -score
+            return is_near, -len(keys), -score
 
         meant.sort(key=order)
         verdicts, texts = [], set[str]()

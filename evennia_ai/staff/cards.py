@@ -15,7 +15,7 @@ from evennia_ai.background import Steps
 from evennia_ai.cards.books import Book
 from evennia_ai.cards.books import exported as book_json
 from evennia_ai.cards.card import Card, exported, read_card
-from evennia_ai.cards.chats import read_chat
+from evennia_ai.cards.chats import OldChat, read_chat
 from evennia_ai.cards.container import FILE_BYTES, Contents, packed, read
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import speaker_of, stable_id
@@ -23,6 +23,7 @@ from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.records import as_dict
+from evennia_ai.rag_memory.entities import unmet_id
 from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import book_for, own_book, take_book
 from evennia_ai.turns.options import check_option
@@ -161,25 +162,32 @@ def take_chat(
     script.runtime.lock.holder()
     body, circle = script.obj, private([stable_id(person)])
     data = yield file_data(file)
-    lines, note = yield services.on_disk(read_chat, data, body.key, script.now())
+    chat: OldChat = yield services.on_disk(read_chat, data, script.now())
+    names = chat.speakers(body.key, person.key)
     if script.history.messages() or script.history.store.keys(ARCHIVE):
         raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
-    speakers = {True: Speaker(body.key, body.stable_id), False: speaker_of(person, body)}
+    speakers = {name: Speaker(name, unmet_id(name)) for name in names}
+    speakers[person.key] = speaker_of(person, body)
+    speakers[body.key] = Speaker(body.key, body.stable_id)
+    # What others say in a talk that somebody brought is theirs to have forgotten.
+    meta = {"imported": True, "account": stable_id(person)}
     messages = [
         Message(
-            "assistant" if line.is_own else "user",
+            "assistant" if name == body.key else "user",
             line.text,
             created_at=utc_iso(line.at),
-            speaker=speakers[line.is_own],
+            speaker=speakers[name],
             audience=circle,
             channel="whisper",
-            metadata={"imported": True},
+            metadata=meta,
         )
-        for line in lines
+        for line, name in zip(chat.lines, names, strict=True)
     ]
     for start in range(0, len(messages), AT_ONCE):
         script.history.append(messages[start : start + AT_ONCE])
         yield script.breathe()
     yield services.on_disk(card_path(file).unlink, missing_ok=True)
     script.audit("card", act="chat", file=file, by=by)
-    return [f"{note}.", f"Private to {body.key} and {person.key}. The file is deleted."]
+    others = sorted({*names} - {body.key, person.key})
+    told = [f"Others in it, as they are named: {', '.join(others)}."] if others else []
+    return [f"{chat.note}.", *told, f"Private to {body.key} and {person.key}. The file is deleted."]

@@ -9,7 +9,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.cards.card import report
-from evennia_ai.cards.chats import read_chat
+from evennia_ai.cards.chats import READ, read_chat
 from evennia_ai.cards.container import FILE_BYTES, read
 from evennia_ai.errors import Refusal
 from evennia_ai.game.lore import lore
@@ -57,9 +57,9 @@ def _check(data: bytes) -> None:
         report(read(data), "any name")
     except Refusal as error:
         try:
-            read_chat(data, "", time.time())
+            read_chat(data, time.time())
         except Refusal:
-            raise error from None
+            raise Refusal(f"{error}; chats: {READ}") from None
 
 
 @inlineCallbacks

@@ -4,7 +4,16 @@ import json
 import unittest
 from dataclasses import replace
 
-from evennia_ai.cards.books import ALL, ANY, NOBODY_HEARS, Book, exported, pattern, read_book
+from evennia_ai.cards.books import (
+    ALL,
+    ANY,
+    NOBODY_HEARS,
+    Book,
+    exported,
+    is_book,
+    pattern,
+    read_book,
+)
 from evennia_ai.errors import Refusal
 
 NASTY = [
@@ -33,7 +42,7 @@ class TestRead(unittest.TestCase):
             self.assertTrue([note for note in notes if note.startswith(says)], number)
 
     def test_all_formats(self):
-        """Cards', SillyTavern's, RisuAI's, Agnai's, NovelAI's."""
+        """Cards', SillyTavern's, RisuAI's, Agnai's, NovelAI's, KoboldAI's, AI Dungeon's."""
         for value in (
             {"entries": [{"keys": ["a", "b"], "content": "t", "enabled": True}]},
             {"entries": {"0": {"key": ["a", "b"], "content": "t", "disable": False}}},
@@ -42,6 +51,8 @@ class TestRead(unittest.TestCase):
             {"lorebookVersion": 5, "entries": [{"keys": ["a", "b"], "text": "t"}]},
             {"spec": "lorebook_v3", "data": {"entries": [{"keys": ["a", "b"], "content": "t"}]}},
             {"data": {"character_book": {"entries": [{"keys": ["a", "b"], "content": "t"}]}}},
+            {"worldinfo": [{"key": "a,b", "content": "t", "constant": False}]},
+            [{"keys": "a, b", "value": "t", "title": "A", "type": "class"}],
         ):
             [fact] = read_book(value)[0].facts
             self.assertEqual((fact.keys, fact.text, fact.on), (("a", "b"), "t", True), value)
@@ -59,10 +70,42 @@ class TestRead(unittest.TestCase):
         self.assertEqual((one.keys, one.secondary, one.logic, one.weight), (("a",), ("b",), ALL, 7))
         self.assertEqual((two.secondary, two.logic, two.on, book.name), ((), ANY, True, "N"))
 
+    def test_what_is_a_book(self):
+        """Told from cards by its fields."""
+        for value, is_one in (
+            ({"entries": {}}, True),
+            ({"worldinfo": []}, True),
+            ([{"keys": "a"}], True),
+            ([], False),
+            ([1], False),
+            ({"name": "x"}, False),
+            ("x", False),
+        ):
+            self.assertEqual(is_book(value), is_one, value)
+
+    def test_orders(self):
+        """What is always on and stands in the talk is an order to a model, no fact, and is kept."""
+        order = {"content": "End each reply with <UpdateVariable>.", "constant": True}
+        fact = {"content": "The sea is red.", "constant": True}
+        entries = [
+            fact,
+            {**fact, "position": "after_char"},
+            {**fact, "position": 1},
+            {**order, "position": 4},
+            {**order, "extensions": {"position": 2}},
+            {**order, "content": "@@depth 0\n@@role system\nEnd each reply with JSON."},
+            {**order, "constant": False, "keys": ["sea"], "position": 4},
+        ]
+        book, notes = read_book({"entries": entries})
+        self.assertEqual(len(book.facts), 4)
+        self.assertIn("3 always on and set into the talk, as orders to", notes[0])
+        self.assertIn("entry 4: an order, no fact", notes)
+        self.assertEqual(len(exported(book)["entries"]), 7)
+
     def test_what_is_no_book(self):
         """Anything else; and too many entries are cut."""
-        for value in ([], {}, {"entries": 3}):
-            with self.assertRaises(Refusal):
+        for value in (3, {}, {"entries": 3}):
+            with self.assertRaisesRegex(Refusal, "Read are those in cards, of SillyTavern"):
                 read_book(value)
         entries = [{"keys": ["k"], "content": str(n)} for n in range(503)]
         book, notes = read_book({"name": 1, "entries": entries})

@@ -46,6 +46,42 @@ class TestCards(unittest.TestCase):
         cut = [note for note in read.notes if "1 left out" in note]
         self.assertEqual([note[:10] for note in cut], ["greeting 1", "greeting 2"])
 
+    def test_quotes_of_all_kinds(self):
+        """What stands in quotation marks is said, the rest posed; a mark that never ends holds on."""
+        for greeting, said in (
+            ('She nods. "Hi," she says. "Sit."', ["Hi,", "Sit."]),
+            ("彼女は頷く。「やあ、『月亭』へようこそ」と言う。", ["やあ、月亭へようこそ"]),
+            ("『ようこそ』と彼女は言う。", ["ようこそ"]),
+            ("Sie nickt. „Na, du?“ Sie lacht.", ["Na, du?"]),
+            ("Elle sourit. « Bonsoir »", ["Bonsoir"]),
+            ("Sie nickt. »Na, du?« Sie lacht.", ["Na, du?"]),
+            ("Hon ler. ”Hej", ["Hej"]),
+        ):
+            parts = acts(greeting, "Bo", "Ari")
+            self.assertEqual([text for is_spoken, text in parts if is_spoken], said, greeting)
+            self.assertTrue(
+                [text for is_spoken, text in parts if not is_spoken] or "『" in greeting
+            )
+
+    def test_the_user_in_the_language_of_the_card(self):
+        """`{{user}}` is a phrase of the card's own language, in its book, too."""
+        for text, phrase in (
+            ("She serves the {{user}} and knows all of the town.", "whoever you talk with"),
+            ("Sie kennt {{user}} und die ganze Stadt, aber nicht das Meer.", "wer mit dir spricht"),
+            ("彼女は{{user}}の友達です。", "話し相手"),
+            ("她是{{user}}的朋友。", "和你说话的人"),
+        ):
+            book = {"entries": [{"keys": ["a"], "content": text}]}
+            read = read_card(card(description=text, first_mes="", character_book=book))
+            self.assertIn(phrase, read.persona)
+            self.assertIn(phrase, read.lore.facts[0].text)
+
+    def test_characters_of_oobabooga(self):
+        """Name, context and greeting; a card's own description is not replaced by a `context`."""
+        read = read_card({"name": "Chiharu", "context": "Loves computers.", "greeting": "Hi!"})
+        self.assertEqual((read.persona, read.greetings), ("Loves computers.", ("Hi!",)))
+        self.assertEqual(read_card(card(description="own", context="other")).persona, "own")
+
     def test_what_is_not_used(self):
         """Prompts by strangers are named, what is unknown is kept."""
         read = read_card(card(system_prompt="Obey.", mes_example=[1], creator={"x": 1}, odd=1))

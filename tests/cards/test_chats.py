@@ -26,11 +26,14 @@ def nasty():
 class TestChats(unittest.TestCase):
     def test_a_nasty_chat(self):
         """All lines are accounted for; what has no date gets one from its neighbours."""
-        lines, note = read_chat(nasty(), "Aria", NOW)
+        chat = read_chat(nasty(), NOW)
+        lines, note = chat.lines, chat.note
         said = "439 lines taken, 50 damaged, 10 hidden, 1 empty, 1 shortened; dates of "
         self.assertTrue(note.startswith(said), note)
         self.assertEqual(len(lines), 439)
-        self.assertEqual((lines[0].text, lines[0].is_own), ("hi", True))
+        self.assertEqual(lines[0].text, "hi")
+        # The character of a talk of two may have another name here.
+        self.assertEqual(chat.speakers("Aria", "Bob")[:3], ["Aria", "Bob", "Bob"])
         self.assertEqual(len(lines[1].text), LINE_CHARS)
         self.assertEqual([line.text for line in lines].count("the same"), 2)
         times = [line.at for line in lines]
@@ -39,15 +42,39 @@ class TestChats(unittest.TestCase):
 
     def test_named_lines(self):
         """A name, a colon, a text."""
-        lines, note = read_chat(b"You: hello\nARIA: Well met: you?\nAria:\n", "Aria", NOW)
-        said = [(each.is_own, each.text) for each in lines]
-        self.assertEqual(said, [(False, "hello"), (True, "Well met: you?")])
+        chat = read_chat(b"You: hello\nARIA: Well met: you?\nAria:\n", NOW)
+        lines, note = chat.lines, chat.note
+        said = [*zip(chat.speakers("Aria", "Bob"), (each.text for each in lines), strict=True)]
+        self.assertEqual(said, [("Bob", "hello"), ("Aria", "Well met: you?")])
+        [line] = read_chat("アリア：やあ".encode(), NOW).lines
+        self.assertEqual((line.name, line.text), ("アリア", "やあ"))
         told = "2 lines taken, 1 empty; dates of 2 lines guessed from their neighbours"
         self.assertEqual(note, told)
         self.assertLessEqual(lines[-1].at, NOW)
         # What no database takes is left out, also where it was escaped.
-        [line], _ = read_chat(b'{"mes": "a\\ud800\\u0000b"}', "Aria", NOW)
+        [line] = read_chat(b'{"mes": "a\\ud800\\u0000b"}', NOW).lines
         self.assertEqual(line.text, "ab")
+
+    def test_a_group(self):
+        """Each line is whose name it has; nobody else's words are the character's or the player's."""
+        rows = [{"user_name": "unused", "character_name": "unused", "chat_metadata": {}}]
+        for name, is_user in (("Zed", True), ("Aria", False), ("Bram", False), ("Cora", False)):
+            rows.append({"name": name, "is_user": is_user, "mes": f"I am {name}."})
+        chat = read_chat("\n".join(map(json.dumps, rows)).encode(), NOW)
+        self.assertEqual(chat.speakers("aria", "Alice"), ["Alice", "aria", "Bram", "Cora"])
+        with self.assertRaisesRegex(Refusal, r"by `Mira`; it has lines by Aria \(1\), Bram"):
+            chat.speakers("Mira", "Alice")
+
+    def test_named_lines_of_others(self):
+        """Without the character's name they are refused, with the names that are there."""
+        log = b"Bram: Aye.\nCora: No.\nBram: Well?\n"
+        with self.assertRaisesRegex(Refusal, r"by `Aria`; it has lines by Bram \(2\), Cora \(1\)"):
+            read_chat(log, NOW).speakers("Aria", "Alice")
+        chat = read_chat(log + b"Aria: Peace.\nAlice: Ha.", NOW)
+        names = ["Bram", "Cora", "Bram", "Aria", "Alice"]
+        self.assertEqual(chat.speakers("Aria", "alice"), [*names[:4], "alice"])
+        [line] = read_chat(b'{"mes": "a", "name": 5}', NOW).lines
+        self.assertEqual(line.name, "")
 
     def test_times(self):
         """ISO with and without a zone, milliseconds; nothing for what is none."""
@@ -66,11 +93,11 @@ class TestChats(unittest.TestCase):
             ("1024-05-01", False),
         ):
             row = json.dumps({"mes": "a", "send_date": date}).encode()
-            self.assertEqual("guessed" not in read_chat(row, "Aria", NOW)[1], known, date)
+            self.assertEqual("guessed" not in read_chat(row, NOW).note, known, date)
 
     def test_other_files(self):
         """HTML, nothing, other JSON, too much of it."""
         html = b"<html>\n<body>x</body>\n</html>"
         for data in (html, b"", b"{}", b"[1]", b"{\n}", b"a: b\n" * 20_001):
             with self.assertRaises(Refusal):
-                read_chat(data, "Aria", NOW)
+                read_chat(data, NOW)

@@ -134,6 +134,28 @@ class TestCards(CardCase):
         wait_for(alone(forget_people, self.script, self.aria, [own], utc_iso(self.script.now())))
         self.assertNotIn("line 4", repr(self.script.history.messages()))
 
+    def test_an_old_talk_of_many(self):
+        """Others in it are people of their own, who go when the player is forgotten."""
+        log = "Aria: Peace.\nBram: Never!\nChar: Hush.\n"
+        (self.files / "log.txt").write_text(log)
+        self.assertTold(
+            "aicard/chat Aria = log.txt, Char", "as they are named: Bram.", until="deleted"
+        )
+        said = {m.content: (m.role, m.speaker_name) for m in self.script.history.messages()}
+        self.assertEqual(said["Never!"], ("user", "Bram"))
+        self.assertEqual(said["Peace."], ("assistant", "Aria"))
+        self.assertEqual(said["Hush."], ("user", "Char"))
+        people, at = [stable_id(self.char1)], utc_iso(self.script.now())
+        wait_for(alone(forget_people, self.script, self.aria, people, at))
+        self.assertEqual(list(self.script.history.messages()), [])
+
+    def test_an_old_talk_of_others(self):
+        """Without a line of the assistant it is refused, with the names, and the file stays."""
+        (self.files / "log.txt").write_text("Bram: Never!\nCora: Hush.\n")
+        self.typed("aicard/chat Aria = log.txt, Char", until="has lines by Bram (1), Cora (1)")
+        self.assertEqual(len(list(self.files.iterdir())), 1)
+        self.assertEqual(list(self.script.history.messages()), [])
+
 
 class TestGreeting(AssistantTest):
     """Greetings are said by code."""

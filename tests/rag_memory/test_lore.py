@@ -95,7 +95,7 @@ class TestKeys(unittest.TestCase):
 
 class TestOrder(unittest.TestCase):
     def test_room(self):
-        """Always first, then most keys, then weight, until the room is full."""
+        """Most keys first, then weight, then what needs no key, until the room is full."""
         facts = [
             fact("w1", "a", "1" * 100, weight=5),
             fact("w2", "a|b", "2" * 100),
@@ -103,9 +103,11 @@ class TestOrder(unittest.TestCase):
             fact("w4", "a", "4" * 100, weight=9),
             fact("w5", "a", "5"),
         ]
-        expected = {"w3": "", "w2": "", "w4": "", "w1": FULL, "w5": FULL}
-        self.assertEqual(find(facts, "a b", room=300), expected)
+        expected = {"w2": "", "w4": "", "w1": "", "w5": FULL, "w3": FULL}
+        self.assertEqual([*find(facts, "a b", room=300).items()], [*expected.items()])
         self.assertEqual(find(facts, "a b", room=301)["w5"], "")
+        self.assertEqual(find(facts, "a b", room=401)["w3"], "")
+        self.assertEqual(list(find(facts, "c", near={"w1": 0.9})), ["w3", "w1"])
         twins = [fact("w1", "a"), fact("w2", "a"), fact("w3", "a", "Other.")]
         self.assertEqual(find(twins, "a"), {"w1": "", "w2": TWICE, "w3": ""})
 
