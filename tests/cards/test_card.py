@@ -47,7 +47,7 @@ class TestCards(unittest.TestCase):
         self.assertEqual([note[:10] for note in cut], ["greeting 1", "greeting 2"])
 
     def test_quotes_of_all_kinds(self):
-        """What stands in quotation marks is said, the rest posed; a mark that never ends holds on."""
+        """What stands in quotation marks is said, the rest is posed."""
         for greeting, said in (
             ('She nods. "Hi," she says. "Sit."', ["Hi,", "Sit."]),
             ("彼女は頷く。「やあ、『月亭』へようこそ」と言う。", ["やあ、月亭へようこそ"]),

@@ -56,7 +56,7 @@ class TestChats(unittest.TestCase):
         self.assertEqual(line.text, "ab")
 
     def test_a_group(self):
-        """Each line is whose name it has; nobody else's words are the character's or the player's."""
+        """Each line is whose name it has, nobody else's."""
         rows = [{"user_name": "unused", "character_name": "unused", "chat_metadata": {}}]
         for name, is_user in (("Zed", True), ("Aria", False), ("Bram", False), ("Cora", False)):
             rows.append({"name": name, "is_user": is_user, "mes": f"I am {name}."})
