@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evennia_ai.cards import books
-from evennia_ai.cards.cleaning import GREETED, Cleaner, as_name, storable
+from evennia_ai.cards.cleaning import GREETED, Cleaner, as_name, storable, whoever
 from evennia_ai.cards.container import READ, Contents
 from evennia_ai.errors import Refusal
-from evennia_ai.language.tables import language_of, line_in
 
 PERSONA_CHARS, EXAMPLES_CHARS = 8_000, 4_000
 GREETINGS, GREETING_CHARS = 10, 2_000
@@ -39,7 +38,7 @@ _OLDER = {
 _QUOTES = re.compile(r'["“”„«»「」『』]')
 # What stands in quotation marks, up to the end where the last is missing.
 _SPOKEN = re.compile(
-    r'("[^"]*(?:"|\Z)|[“„][^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)|»[^«]*(?:«|\Z)'
+    r'("[^"]*(?:"|\Z)|[“”„][^“”]*(?:[“”]|\Z)|«[^»]*(?:»|\Z)|»[^«]*(?:«|\Z)'
     r"|「[^」]*(?:」|\Z)|『[^』]*(?:』|\Z))"
 )
 
@@ -97,9 +96,9 @@ def read_card(value: Any, name: str = "") -> Card:
     cleaner = Cleaner(as_name(nickname) or called)
 
     told = " ".join(text for field in (*_PERSONA, "first_mes") for text in texts[field])
-    whoever = line_in(language_of(told), "user")
+    usual = whoever(told)
 
-    def clean(field: str, text: str, most: int, user: str = whoever) -> str:
+    def clean(field: str, text: str, most: int, user: str = usual) -> str:
         text, left = cleaner.clean(re.sub("<START>", "\n", text, flags=re.I), most, user)
         hint = "; put facts into lore" if field in _PERSONA else ""
         cut = f"{field}: {most:,} characters used, {left:,} left out{hint}"

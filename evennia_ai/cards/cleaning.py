@@ -4,7 +4,7 @@ import html
 import random
 import re
 
-from evennia_ai.language.tables import language_of, line_in
+from evennia_ai.language.tables import DEFAULT, table_of, tables
 
 # In a greeting the name of whoever is greeted is filled in later.
 GREETED = "{name}"
@@ -36,6 +36,11 @@ def as_name(text: str, most: int = 80) -> str:
     return " ".join(_MARKUP.sub("", text).split())[:most].strip()
 
 
+def whoever(text: str) -> str:
+    """Whom somebody in a text talks with, in the language of the text."""
+    return str(table_of(text).data.get("user") or tables()[DEFAULT].data["user"])
+
+
 class Cleaner:
     """Cleans the texts of one card or book, and counts what it had to change.
 
@@ -54,7 +59,7 @@ class Cleaner:
         macros are filled in by a seed of the text: each time the same.
         """
         size, text = len(text), text[: most * _READ]
-        user = user or line_in(language_of(text), "user")
+        user = user or whoever(text)
         picks = random.Random(f"{self.char} {text}")
         text = _LINE_TAG.sub("\n", _CODE.sub("", _ALIAS.sub(r"{{\1}}", text)))
         text = html.unescape(_TAG.sub("", text))
