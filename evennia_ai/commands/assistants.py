@@ -20,8 +20,9 @@ from evennia_ai.history.records import as_text
 from evennia_ai.staff import doctor
 from evennia_ai.staff.control import put_to_sleep, switch
 from evennia_ai.staff.export import export_and_delete, import_assistant, read_export
+from evennia_ai.staff.kept import KeptOf, kept_line
 from evennia_ai.staff.lines import LineActs
-from evennia_ai.staff.show import ago, as_records
+from evennia_ai.staff.show import ago, as_records, escaped
 from evennia_ai.staff.status import facts_or_trouble, overview
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
@@ -33,99 +34,48 @@ _WAITS = (
     "rollback and the like are not broken off."
 )
 
-# What of the command's help is not for players.
-_FOR_STAFF = re.compile(
-    r"\n *ai\n.*?(?=\n\n)|\n *list +- .*?(?=\n\n *To talk)|\n *See also, for staff:[^\n]*", re.S
-)
+# What of the command's help is for some alone.
+_FOR_STAFF = re.compile(r" *For builders:.*?(?=\n *See also)|\n *For staff:[^\n]*", re.S)
+_FOR_ADMINS = re.compile(r"\n *For admins:.*?(?=\n *See also)", re.S)
 
 
 class CmdAI(AssistantCommand):
     """
-    look after assistants, report one, or keep all from listening
-
-    Usage:
-      ai/ignore
-      ai/report [<assistant>] [= <what is wrong>]
-      ai/yes [<assistant>] [= <number>]
-      ai/undo [<assistant>]
-      ai/again [<assistant>]
-      ai
-      ai/new
-      ai/create <name>[:<typeclass>]
-      ai/start <assistant>
-      ai/stop <assistant>
-      ai/sleep <assistant>
-      ai/wake <assistant>
-      ai/cue <assistant> = <what happens>
-      ai/approve <assistant> [= <number>]
-      ai/refuse <assistant> [= <number>]
-      ai/why[/full] <assistant> [= <words of a line>]
-      ai/delete <assistant> [= yes]
-      ai/import <file> [= <name>]
-      ai/doctor
-      ai/follow
-
-    Switches:
-      ignore - no assistant hears, answers or remembers what you say from now
-               on; type it again to be heard. What they know of you already
-               goes with 'aiforget me'
-      report - tell staff that something is wrong with an assistant; they get
-               your words and the last lines that you could hear
-      yes    - let an assistant do what it has shown you: what you asked for
-               needs more rights than a player has, so that a yes aloud is not
-               enough. Several such acts are listed with their numbers
-      undo   - take back its newest answer to you, word for word: it keeps it in
-               mind no more. What it has done stays done. Nothing is lost:
-               staff can restore it. Staff take back its newest answer to anyone
-      again  - the same, and it answers what you said once more
-      list   - all assistants, as without a switch
-      new    - a new assistant, by a few questions; so does create without a name
-      create - a new assistant, in this room
-      start  - switch it on
-      stop   - switch it off and cancel the turn it is thinking about
-      sleep  - send it to sleep; it dreams and sorts its memories
-      wake   - wake it up
-      cue    - give it a reason to speak unasked, such as 'the bell tolls'. It says
-               something about it or not; see the option 'initiative'
-      approve - let it do what waits for approval: calls of tools at the level
-               confirm (aiconfig <assistant> tool_levels). Locks are checked
-               again, and who asked must still be here. Without a number, list
-               what waits; calls made in private talk are for admins alone
-      refuse - do not let it; it learns so, as it learns what was done
-      why    - why it gave its newest reply, or the newest with these words: what
-               the prompt held, what memory gave, what was left out, the model,
-               the tools, the cost; with /full the whole prompt, of the newest
-               replies. For words that somebody said to it: whether
-               it still has them, and where. Shows talk to admins alone
-      delete - export everything to a file, then delete it; to confirm it, type
-               the command again with '= yes' within a minute
-      import - make an assistant in this room of a file that delete, export or
-               'evennia ai remove' wrote into server/ai_exports, of this game
-               or another: options, talk, memories, lore. Rights are not taken
-      doctor - check the installation for problems
-      follow - get a message about each of its compactions, or stop getting
-               them; ends when you are no longer an admin. Problems that need
-               somebody to act are reported to all admins who are online
-
-    Without a switch it lists all assistants. 'ignore', 'report', 'yes', 'undo'
-    and 'again' are for everybody, the switches from why on for admins, the
-    others for builders.
+    take an answer back, see what is kept of you, look after assistants
 
     To talk with an assistant, say its name, or whisper or page to it.
-
+    Usage:
+      ai/undo [<assistant>]  - take back its newest answer to you
+      ai/again [<assistant>]  - the same, and it answers once more
+      ai/me [<assistant>] [= <id>[: <text>]]  - what it keeps of you; correct it
+      ai/yes [<assistant>] [= <number>]  - let it do what it has shown you
+      ai/report [<assistant>] [= <what is wrong>]  - tell staff
+      ai/ignore  - no assistant hears you; typed again, all do
+    For builders:
+      ai, ai/new, ai/create <name>[:<typeclass>]  - list them; a new one, here
+      ai/start, ai/stop, ai/sleep, ai/wake <assistant>
+      ai/cue <assistant> = <what happens>  - a reason to speak unasked
+      ai/approve, ai/refuse <assistant> [= <number>]  - acts that wait
+    For admins:
+      ai/why[/full] <assistant> [= <words of a line>]  - why it said that
+      ai/delete <assistant> [= yes]  - export it to a file, then delete it
+      ai/import <file> [= <name>]  - make one of such a file, here
+      ai/doctor, ai/follow <assistant>  - check all; hear of its compactions
     See also: aiforget, airemember, aipage
-    See also, for staff: aistatus, aiconfig, aihistory, aibudget, compact
+    For staff: aistatus, aiconfig, aihistory, aibudget, aimemory, compact
     """
 
     key = "ai"
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "follow", "import", "why")
-    player_switches = ("ignore", "report", "yes", "undo", "again")
+    player_switches = ("undo", "again", "me", "yes", "report", "ignore")
     is_full = False  # whether it is `why/full`
 
     def get_help(self, caller: Any, cmdset: Any) -> str:
-        """The help for the caller: players read of their own switches alone."""
+        """The help for the caller, one screen: everybody reads of their own switches alone."""
         text = str(super().get_help(caller, cmdset))
+        if not self.access(caller, "admin"):
+            text = _FOR_ADMINS.sub("", text)
         return text if self.access(caller, "build") else _FOR_STAFF.sub("", text)
 
     def _switch(self) -> str:
@@ -292,6 +242,30 @@ class CmdAI(AssistantCommand):
         self.tell(acts.again(reply) if is_again else acts.undo(reply))
 
     do_again = do_undo
+
+    def do_me(self) -> Steps[None] | None:
+        if self.rhs:
+            return self._change_kept()
+        scripts = [self.assistant()] if self.lhs else all_assistants()
+        lines = list[str]()
+        for script in scripts:
+            things = KeptOf(script, self.caller).all()
+            lines += [f"{script.obj.key} keeps of you ({len(things)}):"] if things else []
+            lines += map(kept_line, things)
+        hint = (
+            "Take one back: ai/me <assistant> = <id>. Correct it: ai/me <assistant> = <id>: <text>"
+        )
+        names = " and ".join(script.obj.key for script in scripts) or "No assistant"
+        nothing = f"Beside what was said, nothing is kept of you by {names}. See: help aiforget"
+        self.page(as_records([*lines, hint]) if lines else escaped(nothing))
+        return None
+
+    def _change_kept(self) -> Steps[None]:
+        wanted, colon, text = self.words().partition(":")
+        kept_of = KeptOf(self.assistant(), self.caller)
+        kept = kept_of.called(wanted)
+        act = kept_of.correct(kept, text) if colon else kept_of.drop(kept)
+        self.tell((yield act))
 
     def do_why(self) -> Steps[None]:
         script, words = self.assistant(), str(self.rhs or "").strip()

@@ -148,7 +148,8 @@ class AssistantCommand(MuxCommand):
     def usage(self) -> str:
         """How the switch is typed, as the help says."""
         form = re.escape(f"{self.key}/{self._switch()}".rstrip("/"))
-        return "Usage: " + re.findall(rf"^ *({form} .*)", self.__doc__ or "", re.M)[-1]
+        usage = re.findall(rf"^ *({form} .*)", self.__doc__ or "", re.M)[-1]
+        return f"Usage: {usage.partition('  - ')[0]}"
 
     def words(self) -> str:
         """The text right of the equals sign; a `Refusal` with the usage if there is none."""

@@ -47,8 +47,8 @@ def found_message(words: str, seen: Seen, speaks: Speaks) -> Steps[Message | Non
 def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[str]:
     """What is known of a message, as far as a viewer may see it, in lines of plain text.
 
-    Whether it can be in a prompt, and if not, what became of it; then what a reply rests on, each
-    source after its id in brackets.
+    Of a reply one sentence first. Whether it can be in a prompt, and if not, what became of it;
+    then what a reply rests on, each source after its id in brackets.
     """
     speaks = script.tools.traits.speaks
     lines = _whereabouts(script, message, seen)
@@ -57,6 +57,7 @@ def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[s
     trace = ReplyTrace.of(message)
     if trace is None:
         return [*lines, "This reply has no trace that can be read."]
+    lines = [_sentence(trace, seen, speaks), *lines]
     lines += [f"Prompt: {trace.budget}", *cuts(trace.budget)]
     if not trace.answers:
         lines.append("It answers nobody's line.")
@@ -83,6 +84,16 @@ def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[s
         f"Model: {trace.budget.model}",
         f"Cost: {counted(trace.calls, 'call')}, {tokens}, {price(trace.cost)}",
     ]
+
+
+def _sentence(trace: ReplyTrace, seen: Seen, speaks: Speaks) -> str:
+    """Why a reply was said, in short."""
+    asked = seen.by_ids(trace.answers)
+    said = " ".join(spoken(asked[-1], speaks).split())[:BEGINNING_CHARS] if asked else ""
+    to = f"answered {asked[-1].speaker_name}, “{said}”" if asked else "spoke unasked"
+    memories = len({*trace.given, *trace.found, *trace.opened})
+    rests = counted(memories, "memory") if memories else "no memory"
+    return f"It {to}, with {rests}, by {trace.budget.model} in {counted(trace.calls, 'call')}."
 
 
 def whole_prompt(script: AssistantScript, message: Message) -> list[tuple[str, str]]:

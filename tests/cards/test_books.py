@@ -59,7 +59,7 @@ class TestRead(unittest.TestCase):
 
     def test_values(self):
         """Secondary keys with their logic, switches, order, decorators, macros."""
-        text = "@@activate\n@@depth 4\n@@dont_activate\n{{char}}"
+        text = "@@activate\n@@scan_depth 4\n@@dont_activate\n{{char}}"
         entry = {"keys": ["a", "A " * 90], "content": text, "secondary_keys": ["b"]}
         entry |= {"extensions": {"selectiveLogic": 3}, "priority": 7}
         other = {"keys": "a", "content": "t", "selective": False, "keysecondary": "b"}

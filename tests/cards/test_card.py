@@ -199,7 +199,7 @@ class TestCards(unittest.TestCase):
         lines = report(Contents(card(**fields), "json", ("a note",)))
         for said in ("Kept for exports, not used: odd.", "a note", "Aria: Hm.", "Keeps the inn."):
             self.assertIn(said, lines)
-        self.assertIn("Lorebook: this is no lorebook: it has no `entries`", lines)
+        self.assertIn("Lorebook: this is no lorebook: it has no `entries`", "\n".join(lines))
         self.assertEqual(report(Contents({"entries": []}, "json"))[0], "A lorebook.")
         bare = ["A card of Bea, from a JSON file.", "Used: first_mes.", "Greeting: Hi"]
         self.assertEqual(report(Contents({"first_mes": "Hi"}, "json"), "Bea"), bare)

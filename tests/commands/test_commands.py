@@ -13,6 +13,7 @@ from twisted.internet.defer import Deferred, fail
 from evennia_ai import services, startstop
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.commands import all_commands
+from evennia_ai.commands.assistants import CmdAI
 from evennia_ai.commands.base import find_assistant, named
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.game.deletions import delete_queued, enqueue, queued_scopes
@@ -40,13 +41,25 @@ class TestLocks(CommandLineTest):
             if command.key not in ("aipage", "airemember", "aierrand", "aiforget", "aibond", "ai"):
                 with self.subTest(command=command.key):
                     self.assertIn("is not available", self.typed(f"{command.key} Aria"))
-        self.assertTold("ai", "Players may type: ai/ignore, ai/report")
+        self.assertTold("ai", "Players may type: ai/undo, ai/again, ai/me")
         shown = self.assertTold("help ai", "ai/ignore", "ai/report")
         for staffs in ("ai/delete", "aiconfig", "doctor", "\n\n\n"):
             self.assertNotIn(staffs, shown)
         for theirs in ("say its name", "aiforget", "airemember", "aipage"):
             self.assertIn(theirs, shown)
         self.assertTold("page Aria hello", "You paged Aria with: 'hello'")
+
+    def test_help_is_one_screen(self):
+        """Each rank reads of its own switches, all of them, on one screen of 24 lines."""
+        known = {"Player": CmdAI.player_switches, "Admin": CmdAI.switches_known}
+        staff = {*CmdAI.switches_known} - {*CmdAI.admin_switches}
+        for rank, switches in {**known, "Builder": staff}.items():
+            self.be(rank)
+            shown = self.typed("help ai")
+            self.assertLessEqual(len(shown.splitlines()), 28)
+            self.assertLessEqual(max(map(len, shown.splitlines())), 78)
+            named = set(re.findall(r"ai/(\w+)", shown))
+            self.assertEqual(named, {*switches} - {"list"}, rank)
 
     def test_builders(self):
         """Builders see and make assistants, but read no talk."""

@@ -1,10 +1,14 @@
 """Lines taken back, answered anew, removed and corrected: `ai/undo`, `ai/again`, `aihistory`."""
 
-from evennia_ai.game.seeing import stable_id
+from functools import partial
+
+from evennia_ai.game.seeing import speaker_of, stable_id
+from evennia_ai.history.audience import private
 from evennia_ai.history.verification import verify
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.privacy.forget import forget_people
+from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call
@@ -238,3 +242,82 @@ class TestOneLine(LinesTest):
         self.be("Builder")
         for switch in ("remove", "restore", "correct"):
             self.assertIn("is not available", self.typed(f"aihistory/{switch} Aria = Bolko: x"))
+
+
+class TestWhatIsKept(LinesTest):
+    """`ai/me`: Char sees and corrects what Aria keeps of her; Char2 has talked of her, too."""
+
+    def setUp(self):
+        super().setUp()
+        self.own, self.other = stable_id(self.char1), stable_id(self.char2)
+        self.say("I live in the tower.", self.char1)
+        self.say("Char is a thief.", self.char2)
+        self.tick()
+        mine, theirs = self.stored("tower")[0], self.stored("thief")[0]
+        secret = private([self.other])
+        now = self.script.now()
+        profile = new_profile(self.own, "Char", now)
+        profile = observe(profile, "Char lives in the tower.", now, mine.id)
+        profile = observe(profile, "Char is a thief.", now, theirs.id, told_by="Char2")
+        profile = observe(profile, "Char owes me.", now, theirs.id, secret, told_by="Char2")
+        self.aria.entities.put({self.own: profile})
+        add = self.aria.journal.add
+        self.entry = add("Char lives in the tower, she says.", source_message_ids=(mine.id,))
+        add("Char is a thief, says Char2.", source_message_ids=(theirs.id,))
+        self.mixed = add("Both talked of Char.", source_message_ids=(mine.id, theirs.id))
+        self.note = self.script.ledger.add("I like jazz.", speaker_of(self.char1))
+        self.tower, self.thief, self.owes = profile.observations
+
+    def facts(self):
+        return [item.text for item in self.aria.entities.get(self.own).observations]
+
+    def test_seen(self):
+        """Their notes, observations of them and entries from their words; no more."""
+        shown = self.assertTold(
+            "ai/me Aria",
+            f"{self.note.id} note",
+            f"{self.tower.id} observation",
+            f"{self.thief.id} observation",
+            "from others' words, too: Char2 said: Char is a thief.",
+            f"{self.entry.id} journal",
+            f"{self.mixed.id} journal",
+        )
+        self.assertNotIn("owes me", shown)
+        self.assertNotIn("says Char2", shown)
+        self.assertIn("(5):", shown)
+        self.assertEqual(self.typed("ai/me"), shown)
+
+    def test_taken_back(self):
+        """What rests on their own words; what others said stays."""
+        for each in (self.tower, self.entry, self.note):
+            self.typed(f"ai/me Aria = {each.id}", until="Aria no longer uses: ")
+        self.assertEqual(self.facts(), ["Char is a thief.", "Char owes me."])
+        self.assertTrue(self.aria.journal.get(self.entry.id).withdrawn)
+        self.assertNotIn("jazz", self.prompt())
+        for each in (self.thief, self.mixed):
+            self.typed(f"ai/me Aria = {each.id}", until="rests on what others said, too")
+        self.assertTold(f"ai/me Aria = {self.owes.id}", "There is nothing called")
+        self.assertIn("(2):", self.typed("ai/me Aria"))
+
+    def test_corrected(self):
+        """In place of their own words, beside those of others, and theirs to have forgotten."""
+        for each, text in ((self.tower, "I live at the mill."), (self.thief, "I never steal.")):
+            self.typed(f"ai/me Aria = {each.id}: {text}", until=f"keeps of you now: {text}")
+        self.assertTold(f"ai/me Aria = {self.thief.id}: ", "Write what it should say.")
+        facts = ["Char is a thief.", "Char owes me.", "I live at the mill.", "I never steal."]
+        self.assertEqual(self.facts(), facts)
+        self.assertEqual(self.stored("mill")[0].speaker_id, self.own)
+        self.assertProven()
+        at = "2026-01-01T00:00:00+00:00"
+        run = partial(forget_people, self.script, self.aria, [self.own], at)
+        wait_for(self.script.run_exclusive(run))
+        self.assertEqual(self.facts(), facts[:2])
+        self.assertEqual(self.stored("mill"), [])
+
+    def test_nothing(self):
+        """Somebody of whom nothing is kept is told so."""
+        self.aria.entities.put({}, [self.own])
+        self.script.ledger.forget(lambda note: True)
+        self.aria.journal.withdraw([self.entry.id, self.mixed.id])
+        self.assertTold("ai/me Aria", "nothing is kept of you by Aria")
+        self.assertTold("ai/me Aria = x", "There is nothing called `x`")
