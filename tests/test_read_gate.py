@@ -24,6 +24,7 @@ ALLOWED = {
     "staff/doctor.py": "nothing of it: reading puts aside what is none",
     "staff/status.py": "counts",
     "staff/explanation.py": "ids, to tell whether a message is live",
+    "staff/kept.py": "a profile, to store an observation",
     "staff/memory.py": "a profile, to store it without an observation; names",
     "turns/agent_loop.py": "the request of the turn itself",
     "turns/tools/journal.py": "profiles, to store an observation",

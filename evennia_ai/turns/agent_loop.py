@@ -133,7 +133,7 @@ class _Turn:
             deadline=request.deadline,
         )
         read_answer(self.tools)
-        newest = next(script.seen(request.audience).newest(), None)
+        newest = next(script.seen(request.audience, trusted=True).newest(), None)
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id

@@ -151,6 +151,16 @@ class TestAgain(LinesTest):
         self.assertIn("miller", self.prompt())
         self.assertNotIn("cooper", self.prompt())
 
+    def test_with_tools(self):
+        """What its calls give stands behind the line that is answered again."""
+        self.talk("Aria, who rules here?", "The wharfinger.")
+        self.typed("ai/undo Aria")
+        self.model.answers = [call("look"), "The cooper."]
+        self.typed("ai/again Aria")
+        self.assertEqual(self.tick(), "turn")
+        roles = [message["role"] for message in self.model.requests[-1].messages]
+        self.assertEqual(roles[-3:], ["user", "assistant", "tool"])
+
     def test_refused(self):
         """Twice in a row, away from her, switched off, and without an answer: it says why."""
         self.assertTold("ai/again Aria", "has given you no answer")
@@ -265,7 +275,7 @@ class TestWhatIsKept(LinesTest):
         self.entry = add("Char lives in the tower, she says.", source_message_ids=(mine.id,))
         add("Char is a thief, says Char2.", source_message_ids=(theirs.id,))
         self.mixed = add("Both talked of Char.", source_message_ids=(mine.id, theirs.id))
-        self.note = self.script.ledger.add("I like jazz.", speaker_of(self.char1))
+        self.note = self.script.ledger.add("I like jazz.", speaker_of(self.char1), state="approved")
         self.tower, self.thief, self.owes = profile.observations
 
     def facts(self):
