@@ -30,7 +30,7 @@ READ = "Cards are read from PNG, CHARX, JSON and YAML, lorebooks from JSON"
 YAML_BYTES = 262_144
 # Chunks that hold a card; where both are there, the first counts.
 KEYS = ("ccv3", "chara")
-_SIGNATURE, _ZIPPED, _JPEG = b"\x89PNG\r\n\x1a\n", b"PK\x03\x04", b"\xff\xd8\xff"
+PNG, _ZIPPED, _JPEG = b"\x89PNG\r\n\x1a\n", b"PK\x03\x04", b"\xff\xd8\xff"
 _DIRECTORY_ENTRY, _LOCKED = b"PK\x01\x02", b"rcc||"
 # A comment or a plain key at the beginning of a line.
 _YAML = re.compile(r"\s*(?:#.*\n\s*|---\s*\n)*[A-Za-z_]\w*:(?:\s|$)")
@@ -51,7 +51,7 @@ def read(data: bytes) -> Contents:
     """What a file holds; raises `Refusal` with one sentence."""
     if len(data) > FILE_BYTES:
         raise Refusal(f"the file is larger than {FILE_BYTES:,} bytes")
-    if data.startswith(_SIGNATURE):
+    if data.startswith(PNG):
         return _read_png(data)
     is_picture = data.startswith(_JPEG)
     if data.startswith(_ZIPPED) or (is_picture and _DIRECTORY_ENTRY in data):
@@ -112,7 +112,7 @@ def whole_number(digits: str) -> int | str:
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
     """Kind, body and soundness of each chunk of a PNG, up to its end."""
-    place, kind = len(_SIGNATURE), b""
+    place, kind = len(PNG), b""
     while kind != b"IEND":
         if place + 12 > len(data):
             raise Refusal(_ENDS)
@@ -203,14 +203,14 @@ def packed(card: dict[str, Any], form: str, source: bytes = b"") -> bytes:
         return file.getvalue()
     if form != "png":
         raise Refusal(f"cards are written as {', '.join(FORMATS)}, not as `{form}`")
-    chunks = [chunk[:2] for chunk in _chunks(source)] if source.startswith(_SIGNATURE) else _PIXEL
+    chunks = [chunk[:2] for chunk in _chunks(source)] if source.startswith(PNG) else _PIXEL
     older = {**card, "spec": "chara_card_v2", "spec_version": "2.0"}
     texts = [
         (b"tEXt", key.encode() + b"\0" + base64.b64encode(json.dumps(value).encode()))
         for key, value in zip(KEYS, (card, older), strict=True)
     ]
     chunks = [chunk for chunk in chunks if _key_of(*chunk) not in KEYS]
-    return _SIGNATURE + b"".join(map(_chunk, [chunks[0], *texts, *chunks[1:]]))
+    return PNG + b"".join(map(_chunk, [chunks[0], *texts, *chunks[1:]]))
 
 
 def _chunk(chunk: tuple[bytes, bytes]) -> bytes:

@@ -4,12 +4,13 @@ import re
 import time
 from typing import Any
 
+from evennia_ai.assistant_character import BODY
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import why
 from evennia_ai.commands.memory import rebuild_memory
-from evennia_ai.commands.wizard import BODY, ask_builder, body_class, good_name, new_body
+from evennia_ai.commands.wizard import ask_builder
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.seeing import name_of, player_ids, stable_id
@@ -18,6 +19,7 @@ from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.history.records import as_text
 from evennia_ai.staff import doctor
+from evennia_ai.staff.bodies import body_class, good_name, new_body
 from evennia_ai.staff.control import put_to_sleep, switch
 from evennia_ai.staff.export import export_and_delete, import_assistant, read_export
 from evennia_ai.staff.kept import KeptOf, kept_line

@@ -5,19 +5,19 @@ from evennia import search_object
 from evennia_ai.background import Steps
 from evennia_ai.cards.card import report
 from evennia_ai.commands.base import AssistantCommand, named
-from evennia_ai.commands.wizard import body_class, good_name, new_body
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.seeing import is_person
 from evennia_ai.services import on_disk
+from evennia_ai.staff.bodies import body_class
 from evennia_ai.staff.cards import (
     card_contents,
     export_card,
     file_names,
+    make_of_card,
     take_card,
     take_chat,
     usable_card,
 )
-from evennia_ai.staff.lore import NOBODY, book_for
 from evennia_ai.staff.show import as_records
 
 
@@ -72,16 +72,7 @@ class CmdAICard(AssistantCommand):
                     f"{card.name} is here already: its {replaced}. Type it again to confirm."
                 )
             return self.tell_records(take_card(script, card, file, self.caller.key))
-        key = good_name(card.name)
-        if card.lore:
-            book_for(key, NOBODY)
-        body = new_body(self.caller, key, typeclass)
-        try:
-            lines = take_card(body.assistant, card, file, self.caller.key)
-        except Exception:
-            body.delete()
-            raise
-        self.tell_records(lines)
+        self.tell_records(make_of_card(self.caller, card, file, typeclass))
 
     def do_export(self) -> Steps[None]:
         path = yield export_card(self.own_assistant(), self.rhs or "")

@@ -1,26 +1,20 @@
-"""New assistants: their names, their bodies, and the questions of `ai/new`."""
+"""The questions of `ai/new`."""
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from evennia import AccountDB, DefaultCharacter, create_object
 from evennia.utils.evmenu import EvMenu
-from evennia.utils.utils import class_from_module, wrap
+from evennia.utils.utils import wrap
 
-from evennia_ai.assistant_character import BODY, OWNER_LOCKS, AssistantMixin
-from evennia_ai.assistant_script import all_assistants
-from evennia_ai.errors import AssistantError, Refusal
+from evennia_ai.assistant_character import BODY
+from evennia_ai.errors import AssistantError
 from evennia_ai.kinds import shown
-from evennia_ai.language.script import folded, normalized
+from evennia_ai.language.script import folded
+from evennia_ai.staff.bodies import borne_names, good_name, new_body
 from evennia_ai.staff.show import escaped
 from evennia_ai.turns.options import OPTIONS, AssistantConfig
 
-NAME_CHARS = 40
 NAMES = ("Aria", "Cora", "Finn", "Greta", "Odo", "Tilda")
-# Marks that commands and prompts are written with stand in no name.
-_NAME = re.compile(r"[^\W_][^=:;,/|#*{}\[\]\"<>\\]*")
 WIDTH = 76
 _HELP = "Enter takes {default}; 'back' goes back, 'quit' leaves. Nothing is made before the end."
 _PEOPLE = (
@@ -86,7 +80,7 @@ def ask_builder(asked: Any, maker: Any) -> None:
     """Ask a builder (or a session) all questions, then make an assistant of theirs (`maker`)."""
     # None is the beginning of another: both would hear a call.
     names = (*NAMES, *(f"{name}{n}" for n in range(2, 1_000) for name in NAMES))
-    taken = {folded(key) for key, _ in _bearers()}
+    taken = {folded(key) for key in borne_names()}
     free_name = next(name for name in names if folded(name) not in taken)
     answers: dict[str, Any] = {}
     steps = (Step("name", "What is it called?", free_name), *STEPS)
@@ -126,62 +120,3 @@ def ask_builder(asked: Any, maker: Any) -> None:
     nodes = {"ask": ask, "made": lambda caller, raw_string, **_: ("", None)}
     options = {"cmd_on_exit": leave, "auto_look": False, "auto_help": False}
     EvMenu(asked, nodes, startnode="ask", **options)
-
-
-def new_body(caller: Any, key: str, typeclass: str) -> AssistantMixin:
-    """A new assistant in somebody's room, which is theirs."""
-    room, locks = getattr(caller, "location", None), OWNER_LOCKS.format(id=caller.id)
-    if room is None:
-        raise Refusal("You are nowhere; go into a room first.")
-    body = create_object(typeclass, key=key, location=room, home=room, locks=locks)
-    body.ensure_assistant().log(f"made by {caller.key}")
-    return body
-
-
-def good_name(text: str) -> str:
-    """A valid, free name for an assistant; raises `Refusal` otherwise."""
-    name = normalized("NFC", text.strip())
-    if not name:
-        raise Refusal("Usage: ai/create <name>[:<typeclass>]")
-    if len(name) > NAME_CHARS or not _NAME.fullmatch(name) or not name.isprintable():
-        raise Refusal(
-            f"`{name[:NAME_CHARS]}` cannot be a name: use up to {NAME_CHARS} characters, begin "
-            "with a letter or digit, and use none of = : ; , / | # * { } [ ] < > and quotes."
-        )
-    if bearer := bearer_of(name):
-        raise Refusal(f"There is {bearer} already. Choose another name.")
-    return name
-
-
-def bearer_of(name: str) -> str:
-    """Who bears a name, in any case and normal form; empty if it is free.
-
-    Neither assistants nor players and other characters may be mistaken for a new assistant.
-    """
-    wanted = folded(name)
-    return next((who for key, who in _bearers() if folded(key) == wanted), "")
-
-
-def _bearers() -> Iterator[tuple[str, str]]:
-    """All names that are borne, each with who bears it, in words."""
-    for script in all_assistants():
-        where = script.obj.location.key if script.obj.location else "nowhere"
-        yield script.obj.key, f"an assistant called {script.obj.key}, in {where},"
-    accounts = AccountDB.objects.values_list("username", flat=True)
-    characters = DefaultCharacter.objects.all_family().values_list("db_key", flat=True)
-    for kind, keys in (("an account", accounts), ("a character", characters)):
-        for key in keys.iterator():
-            yield key, f"{kind} called {key}"
-
-
-def body_class(path: str) -> str:
-    """The typeclass of a new body, checked; raises `Refusal` if it cannot be an assistant."""
-    if not path:
-        return BODY
-    try:
-        found = class_from_module(path)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise Refusal(f"There is no typeclass `{path}`: {error}") from error
-    if not (isinstance(found, type) and issubclass(found, AssistantMixin)):
-        raise Refusal(f"`{path}` is no assistant: it must inherit from `AssistantMixin`.")
-    return path

@@ -24,8 +24,9 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.records import as_dict
 from evennia_ai.rag_memory.entities import unmet_id
+from evennia_ai.staff.bodies import good_name, new_body
 from evennia_ai.staff.configuration import set_options
-from evennia_ai.staff.lore import book_for, own_book, take_book
+from evennia_ai.staff.lore import NOBODY, book_for, own_book, take_book
 from evennia_ai.turns.options import check_option
 
 # Where a script keeps the card it was made from.
@@ -124,6 +125,19 @@ def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[s
     script.audit("card", act="import", file=file, by=by)
     lore = [f"Lorebook: {note}" for note in notes]
     return [f"{card.name} has the card {file}.", *card.notes, *lore]
+
+
+def make_of_card(maker: DefaultObject, card: Card, file: str, typeclass: str) -> list[str]:
+    """Make an assistant of a card in somebody's room, all of it or nothing; returns a report."""
+    key = good_name(card.name)
+    if card.lore:
+        book_for(key, NOBODY)
+    body = new_body(maker, key, typeclass)
+    try:
+        return take_card(body.assistant, card, file, maker.key)
+    except Exception:
+        body.delete()
+        raise
 
 
 def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":

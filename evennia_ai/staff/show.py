@@ -4,6 +4,7 @@ Text of players and models never goes into a table: Evennia's tables undo the es
 """
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,9 @@ from evennia_ai.game.seeing import find, name_of
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.language.script import folded
+from evennia_ai.language.tables import table_of
+from evennia_ai.language.words import stem, telling_words
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.models import Event
 
@@ -56,6 +60,19 @@ def as_json(value: object) -> str:
 
 def _is_shown(char: str) -> bool:
     return char.isprintable() or char == "\n" or char in _JOINERS
+
+
+def marked(text: str, query: str) -> list[tuple[str, bool]]:
+    """A text in parts, and which of them is looked for.
+
+    That is the query as it was typed, or, where it is nowhere, each of its telling words.
+    """
+    whole = re.compile(f"({re.escape(query)})", re.I)
+    if query and whole.search(text):
+        return [(part, place % 2 == 1) for place, part in enumerate(whole.split(text)) if part]
+    wanted, code = telling_words(query), table_of(query).code
+    parts = filter(None, re.split(r"(\w+)", text))
+    return [(part, stem(folded(part), code) in wanted) for part in parts]
 
 
 def counted(number: int, noun: str) -> str:

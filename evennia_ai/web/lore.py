@@ -4,18 +4,28 @@ import re
 import time
 from typing import Any
 
+from django.http import Http404
 from twisted.internet.defer import inlineCallbacks
 
+from evennia_ai.assistant_character import BODY
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
+from evennia_ai.cards.books import is_book
 from evennia_ai.cards.card import report
 from evennia_ai.cards.chats import READ, read_chat
-from evennia_ai.cards.container import FILE_BYTES, read
+from evennia_ai.cards.container import FILE_BYTES, PNG, read
 from evennia_ai.errors import Refusal
 from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.services import on_disk
-from evennia_ai.staff.cards import card_contents, file_names, keep_file
+from evennia_ai.staff.cards import (
+    card_contents,
+    file_data,
+    file_names,
+    keep_file,
+    make_of_card,
+    usable_card,
+)
 from evennia_ai.staff.lore import add_fact, change, fact_line, found_lines, know_text
 from evennia_ai.web.site import Visit
 
@@ -24,14 +34,48 @@ from evennia_ai.web.site import Visit
 def cards(visit: Visit) -> Steps[dict[str, Any]]:
     """The files in the folder of cards, and what one of them holds."""
     names, chosen = (yield on_disk(file_names)), visit.asked.get("file", "")
-    lines, trouble = list[str](), ""
+    lines, trouble, is_card = list[str](), "", False
     if chosen:
         try:
             contents = yield card_contents(chosen)
             lines = yield on_disk(report, contents)
+            is_card = not is_book(contents.value)
         except Refusal as error:
             trouble = str(error)
-    return {"names": names, "chosen": chosen, "lines": lines, "trouble": trouble}
+    return {
+        "names": names,
+        "chosen": chosen,
+        "lines": lines,
+        "trouble": trouble,
+        "is_card": is_card,
+    }
+
+
+@inlineCallbacks
+def picture(visit: Visit) -> Steps[bytes]:
+    """The picture that a card came in."""
+    try:
+        data: bytes = yield file_data(visit.asked.get("file", ""))
+    except Refusal as error:
+        raise Http404(str(error)) from error
+    if not data.startswith(PNG):
+        raise Http404("This file is no PNG.")
+    return data
+
+
+@inlineCallbacks
+def change_cards(visit: Visit) -> Steps[str]:
+    """Keep a file that was sent, or make an assistant of one; fires with a sentence."""
+    if visit.sent.get("act") != "make":
+        kept: str = yield take_file(visit)
+        return kept
+    file = visit.sent.get("file", "")
+    bodies = (body for body in visit.account.get_all_puppets() if body.location)
+    maker = next(bodies, None)
+    if maker is None:
+        raise Refusal("Go into the game first: the new assistant stands where your character is.")
+    card = yield usable_card(file, visit.sent.get("name", "").strip())
+    return " ".join(make_of_card(maker, card, file, BODY)[:1]) + f" It is in {maker.location.key}."
 
 
 @inlineCallbacks
@@ -46,8 +90,8 @@ def take_file(visit: Visit) -> Steps[str]:
     yield on_disk(_check, data)
     yield keep_file(name, data, is_new=True)
     return (
-        f"{name} is there. Look at it here, then type in the game: aicard/import {name}, "
-        "or ailore/import for a lorebook, aicard/chat for an old chat"
+        f"{name} is there. Look at it here, then make an assistant of it; a lorebook is taken in "
+        f"the game by ailore/import {name}, an old chat by aicard/chat"
     )
 
 

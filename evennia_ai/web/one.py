@@ -29,7 +29,7 @@ from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, sw
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
 from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.memory import MemoryActs, memory_status
-from evennia_ai.staff.show import moment, request_text, speaker_label
+from evennia_ai.staff.show import marked, moment, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.options import OPTIONS, PRESETS
@@ -118,7 +118,10 @@ def talk(visit: Visit) -> Steps[dict[str, Any]]:
         if len(found) > PAGE_LINES:
             break
         yield pause()
-    lines = [message_row(script, message) for message in found[:PAGE_LINES]]
+    lines = [
+        {**message_row(script, message), "parts": marked(message.content, wants["q"])}
+        for message in found[:PAGE_LINES]
+    ]
     note_look(visit, "talk", (message.audience for message in found[:PAGE_LINES]))
     channels = sorted({m.channel for m in visit.seen.messages() if m.channel})
     older = found[PAGE_LINES - 1].id if len(found) > PAGE_LINES else ""
@@ -192,7 +195,7 @@ def search(visit: Visit) -> Steps[dict[str, Any]]:
         query = Query(words, FOUND, own_name=script.obj.key, observations=True, tools=True)
         hits = yield visit.seen.search(query)
         note_look(visit, "search", (hit.audience for hit in hits))
-    return {"q": words, "hits": [plain(hit) for hit in hits]}
+    return {"q": words, "hits": [plain(hit, parts=marked(hit.text, words)) for hit in hits]}
 
 
 def why(visit: Visit) -> dict[str, Any]:
@@ -206,7 +209,9 @@ def why(visit: Visit) -> dict[str, Any]:
     near = stretch[max(0, place - AROUND) : place + AROUND + 1]
     note_look(visit, "why", (each.audience for each in (message, *near)))
     speaks, lines = script.tools.traits.speaks, explanation(script, message, visit.seen)
+    sentence, *lines = lines
     return {
+        "sentence": sentence,
         "message": message_row(script, message),
         "said": spoken(message, speaks),
         "is_reply": is_reply(message, speaks),
@@ -327,13 +332,20 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
             break
         yield pause()
     prompts = [budgets[at] for at in sorted(budgets)]
-    made = [r for r in script.history.compactions() if r.status == COMMITTED]
-    marks = [r for r in made if r.at >= utc_iso(since)]
+    marks = [r for r in script.history.compactions() if r.at >= utc_iso(since)]
     return {
         "hours": hours,
         "limit": f"{prompts[-1].limit:,}" if prompts else "",
         "chart": stacked([p for p in prompts if p.purpose == CONTEXT_AWAKE]),
-        "marks": [{"at": m.at, "on": moment(m.at), "trigger": m.trigger} for m in marks],
+        "marks": [
+            {
+                "at": mark.at,
+                "on": moment(mark.at),
+                "trigger": mark.trigger,
+                "back": moment(mark.rolled_back_at) if mark.status != COMMITTED else "",
+            }
+            for mark in marks
+        ],
         "requests": [request_text(event) for event in reversed(seen.requests())],
         "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
     }

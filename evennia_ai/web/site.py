@@ -72,8 +72,8 @@ class Page:
     route: str  # django's route; ``<int:assistant>`` is an assistant's number
     least: int  # the lowest rank that may see it
     # Name of a function of this folder that takes a `Visit` and returns what the template gets, or
-    # a Deferred of it. Only a name: before a game's first migration its addresses are checked,
-    # without Evennia's classes.
+    # a PNG, or a Deferred of it. Only a name: before a game's first migration its addresses are
+    # checked, without Evennia's classes.
     show: str
     act: str = ""  # likewise of one that carries out what a form sent, and returns a sentence on it
 
@@ -128,14 +128,18 @@ class Page:
         except AssistantError as error:
             if not sent:
                 return _trouble(request, 400, str(error))
-            messages.error(request, str(error))
-            return HttpResponseRedirect(request.get_full_path())
+            return _refused(request, error, sent)
         except tuple(_TROUBLES) as error:
             status, text = _TROUBLES[type(error)]
             return _trouble(request, status, str(error) or text)
         if sent:
             messages.success(request, str(shown))
             return HttpResponseRedirect(request.get_full_path())
+        return self._shown(request, head, shown)
+
+    def _shown(self, request: HttpRequest, head: Mapping[str, Any], shown: Any) -> HttpResponse:
+        if isinstance(shown, bytes):
+            return HttpResponse(shown, content_type="image/png")
         return render(request, f"evennia_ai/{self.name}.html", {"page": self.name, **head, **shown})
 
 
@@ -210,6 +214,15 @@ def menu(request: HttpRequest) -> dict[str, Any]:
         return rank >= BUILDER
 
     return {"sees_assistants": sees_assistants}
+
+
+def _refused(request: HttpRequest, error: AssistantError, sent: Mapping[str, str]) -> HttpResponse:
+    """Back to the page, which says why and shows what was typed, in its field again."""
+    messages.error(request, str(error))
+    for name, value in sent.items():
+        if name != "csrfmiddlewaretoken":
+            messages.info(request, value, extra_tags=name)
+    return HttpResponseRedirect(request.get_full_path())
 
 
 def _trouble(request: HttpRequest, status: int, text: str) -> HttpResponse:

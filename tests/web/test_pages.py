@@ -19,6 +19,7 @@ from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.ledger import PROPOSED
+from evennia_ai.staff.show import marked
 from evennia_ai.turns.spend_book import Amount
 from evennia_ai.web.site import ADMIN, BUILDER
 from evennia_ai.web.urls import PAGES
@@ -62,7 +63,7 @@ class Harmless(HTMLParser):
     TAGS = re.compile(
         "html|head|meta|title|link|script|body|a|header|nav|img|ul|li|main|h1|h2|p|ol|span|time|b|"
         "code|form|label|input|select|option|button|div|table|thead|tbody|tr|th|td|meter|br|kbd|"
-        "figure|figcaption|blockquote|footer|details|summary|s|dl|dt|dd|textarea"
+        "figure|figcaption|blockquote|footer|details|summary|s|dl|dt|dd|textarea|mark"
     )
     PLACES = ("href", "src", "action", "formaction", "hx-get")
 
@@ -510,6 +511,32 @@ class TestActs(PagesTest):
         self.assertShows(shown, "has it as: “The mayor is Greta.”", ">corrected<", ">removed<")
         self.assertShows(self.send(page(line.id), act="dance"), "no such act")
         self.assertTrue(self.logged("removed") and self.logged("corrected"))
+
+    def test_a_refusal_keeps_what_was_typed(self):
+        """It stands apart, and what was sent stands on the page, as text."""
+        sent = {"act": "set", "option": "max_react_iterations", "value": "<b>many</b>"}
+        shown = self.send("options", **sent)
+        self.assertShows(shown, 'role="alert"', "Not done.")
+        raw = shown.content.decode()
+        for name, value in sent.items():
+            text = value.replace("<", "&lt;").replace(">", "&gt;")
+            self.assertIn(f'data-name="{name}" dir="auto">{text}</p>', raw)
+        self.assertHides(self.client.get(f"/ai/{self.script.pk}/options/"), "many")
+
+    def test_what_is_looked_for_is_marked(self):
+        """The words as they were typed, or else each of them, in the forms of the language."""
+        self.said("Der Kahn liegt im Hafen, <b>nahe</b> der Mole.")
+        shown = self.client.get(f"/ai/{self.script.pk}/talk/?q=<b>nahe")
+        self.assertIn("<mark>&lt;b&gt;nahe</mark>", shown.content.decode())
+        for text, query, hits in (
+            ("Blue boats sail.", "where does a boat sail?", ["boats", "sail"]),
+            ("Die Kähne und der Hafen", "Wo ist der Hafen und wo ist mein Boot?", ["Hafen"]),
+            ("青い船の名前", "船", ["船"]),
+            ("A boat", "", []),
+        ):
+            parts = marked(text, query)
+            self.assertEqual("".join(part for part, _ in parts), text)
+            self.assertEqual([part for part, is_hit in parts if is_hit], hits)
 
     def test_the_state(self):
         """Buttons switch it, send it to sleep and take an answer back, for who controls it."""

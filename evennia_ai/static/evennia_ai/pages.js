@@ -1,6 +1,7 @@
-// Draws the charts of the staff's pages from the JSON beside them. All else works without scripts.
+// Draws the charts of the staff's pages from the JSON beside them, and puts what a refused form sent into its
+// fields again. All else works without scripts.
 (() => {
-  const HUES = [212, 28, 140, 330, 262, 52, 186, 0];
+  const HUES = [212, 28, 140, 330, 262, 52, 186, 0, 95];
   const colour = (n, alpha) => `hsl(${HUES[n % HUES.length]} 55% 50% / ${alpha})`;
   const read = (id) => JSON.parse(document.getElementById(id)?.textContent ?? "null");
   const seconds = (at) => (typeof at === "number" ? at : Date.parse(at) / 1000);
@@ -11,8 +12,8 @@
       const { ctx, bbox } = plot;
       ctx.save();
       ctx.strokeStyle = ink();
-      ctx.setLineDash([4, 4]);
       for (const mark of marks) {
+        ctx.setLineDash(mark.back ? [1, 5] : [6, 3]);
         const x = plot.valToPos(seconds(mark.at), "x", true);
         if (x < bbox.left || x > bbox.left + bbox.width) continue;
         ctx.beginPath();
@@ -35,8 +36,13 @@
     const names = Object.keys(data).filter((name) => !["at", "limit", "US dollars"].includes(name));
     const last = data.at.length - 1;
     const columns = [stacks ? data.at.map(seconds) : [...data.at.keys()]];
-    const series = [stacks ? {} : { label: "day", value: (_, day) => data.at[day] ?? "" }];
     const sums = data.at.map(() => 0);
+    const moment = (row) => new Date(columns[0][row] * 1000).toLocaleString([], { dateStyle: "short", timeStyle: "short" });
+    const total = (row) => `${sums[row].toLocaleString()} in all`;
+    const series = [{
+      label: stacks ? "at" : "day",
+      value: (_, __, ___, row) => (stacks ? `${moment(row ?? last)}, ${total(row ?? last)}` : data.at[row ?? last]),
+    }];
     const shown = names.map((name) => {
       if (stacks || names.length > 1) data[name].forEach((value, row) => { sums[row] += value; });
       return stacks || names.length > 1 ? [...sums] : data[name];
@@ -46,8 +52,9 @@
       columns.push(shown[place]);
       series.push({
         label: names[place], stroke: colour(place, 1), fill: colour(place, stacks ? 0.75 : 0.85), width: 1,
-        value: (_, __, ___, row) => (row == null ? "" : data[names[place]][row]?.toLocaleString() ?? ""),
-        ...(stacks ? {} : { paths: uPlot.paths.bars({ size: [0.7, 40] }), points: { show: false } }),
+        // Nothing pointed at: the newest.
+        value: (_, __, ___, row) => data[names[place]][row ?? last]?.toLocaleString() ?? "",
+        ...(stacks ? { paths: uPlot.paths.stepped({ align: 1 }) } : { paths: uPlot.paths.bars({ size: [0.7, 40] }), points: { show: false } }),
       });
     });
     // A limit far above the rest would press it flat.
@@ -70,4 +77,17 @@
   };
 
   document.querySelectorAll("figure[data-chart]").forEach(draw);
+
+  const typed = new Map([...document.querySelectorAll(".typed")].map((each) => [each.dataset.name, each.textContent]));
+  const given = (field) => field.name === "csrfmiddlewaretoken" || typed.get(field.name) === field.value;
+  const hidden = (form) => [...form.elements].filter((field) => field.type === "hidden");
+  const acts = (form) => [...form.elements].some((field) => field.name === "act" && field.value === typed.get("act"));
+  const refused = [...document.forms].find((form) => typed.size && acts(form) && hidden(form).every(given));
+  for (const field of refused?.elements ?? []) {
+    if (!typed.has(field.name) || ["hidden", "submit", "checkbox", "file"].includes(field.type)) continue;
+    field.value = typed.get(field.name);
+    for (let box = field.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+    document.querySelectorAll(".typed").forEach((each) => each.remove());
+    field.focus();
+  }
 })();
