@@ -22,6 +22,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
@@ -299,11 +300,23 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
         "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
         "notes": [plain(note, by=note.by.key) for note in notes],
         "profiles": [_profile(each) for each in profiles],
-        "quarantine": [
-            {"id": each, **about, "at": moment(about["at"])}
-            for each, about in script.memory.quarantine.sources.items()
-        ],
+        "quarantine": _unused(script, seen),
     }
+
+
+def _unused(script: AssistantScript, seen: Seen) -> list[dict[str, Any]]:
+    """People in quarantine, then the newest of the removed lines, with their beginnings."""
+    rows = [
+        {"id": each, **about, "at": moment(about["at"])}
+        for each, about in script.memory.quarantine.sources.items()
+    ]
+    people = [row for row in rows if row["name"]]
+    lines = sorted((row for row in rows if not row["name"]), key=lambda row: row["id"])
+    newest = lines[: -PAGE_LINES - 1 : -1]
+    texts = {
+        m.id: spoken(m, script.tools.traits.speaks) for m in seen.by_ids(r["id"] for r in newest)
+    }
+    return [*people, *({**row, "line": texts.get(row["id"], "")} for row in newest)]
 
 
 def _profile(profile: Profile) -> dict[str, Any]:

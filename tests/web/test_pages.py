@@ -504,7 +504,9 @@ class TestActs(PagesTest):
         shown = self.send(page(line.id), act="remove")
         self.assertShows(shown, "Removed: “The mayor", "Use this line again")
         self.assertNotIn("Bolko", str(build_llm_messages(self.script, self.aria)))
-        self.assertShows(self.client.get(f"/ai/{self.script.pk}/memory/"), ">A line</a> since")
+        self.assertShows(
+            self.client.get(f"/ai/{self.script.pk}/memory/"), ">The mayor is Bolko.</a> since"
+        )
         self.assertShows(self.send("memory", act="release", player=line.id), "uses again")
         self.send(page(line.id), act="remove")
         self.assertShows(self.send(page(line.id), act="restore"), "Restored")
