@@ -25,7 +25,7 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import as_records, cell, escaped
 
 T = TypeVar("T")
-PAGE_ITEMS = 12
+PAGE_ITEMS = 10
 _NARROWEST, _USUAL_WIDTH = 40, 78
 # Seconds in which a question of `AssistantCommand.confirms` can be answered.
 CONFIRM_S = 60

@@ -38,6 +38,8 @@ from evennia_ai.staff.show import (
 from evennia_ai.turns.runtime import PROMPTS_KEPT
 
 SEARCH_LIMIT = 20
+# Characters of a line in the plain list, so that a page of it is a screen.
+LINE_CHARS = 100
 
 
 class CmdAIHistory(AssistantCommand):
@@ -69,8 +71,8 @@ class CmdAIHistory(AssistantCommand):
       correct   - the same, and put another text in its place
       export    - write everything to a JSON file under server/ai_exports
 
-    Lists what was said, newest first, without arrivals and departures, which
-    /full shows. Whispers and pages are marked with
+    Lists the beginnings of what was said, newest first, without arrivals and
+    departures; /full shows all. Whispers and pages are marked with
     [private: who]. Without a name it means the only assistant here.
 
     See also: aistatus, compact, aimemory
@@ -87,19 +89,21 @@ class CmdAIHistory(AssistantCommand):
             if message.content and message.role in ("user", "assistant")
             if not message.is_summary and message.channel not in COMINGS
         ]
-        self._list(script, said, "Said")
+        self._list(script, said, "Said", LINE_CHARS)
 
     def do_full(self) -> None:
         script = self.assistant()
         self._list(script, self.seen(script).messages(), "History")
 
-    def _list(self, script: AssistantScript, messages: list[Message], what: str) -> None:
+    def _list(
+        self, script: AssistantScript, messages: list[Message], what: str, most: int = 0
+    ) -> None:
         name, every = script.obj.key, len(self.seen(script).messages())
         removed = script.memory.quarantine.sources
         count = f"{len(messages)} of {counted(every, 'live message')}"
         self.listing(
             messages[::-1],
-            lambda message: message_line(message, name, removed),
+            lambda message: message_line(message, name, removed, most),
             f"{what}, {name}, newest first ({count}):",
             f"{name} has no messages yet.",
         )
@@ -187,8 +191,14 @@ def hit_line(hit: Hit) -> str:
     return as_record(f"{hit.score:.2f} {hit.turn_id} {hit.kind} {when} {mark}{who}{hit.text}")
 
 
-def message_line(message: Message, own_name: str, removed: Collection[str] = ()) -> str:
-    """One message: when, who, audience, channel, text and tool calls; `removed` are ids of such."""
+def message_line(
+    message: Message, own_name: str, removed: Collection[str] = (), most: int = 0
+) -> str:
+    """One message: when, who, audience, channel, text and tool calls.
+
+    `removed` are the ids of lines that are removed; `most` characters of the text are shown, if
+    that is not 0.
+    """
     when, mark = moment(message.created_at), audience_mark(message.audience)
     mark += f"[{state}] " if (state := line_state(message, removed)) else ""
     text = message.content
@@ -196,6 +206,8 @@ def message_line(message: Message, own_name: str, removed: Collection[str] = ())
         function = call.get("function") or {}
         text += f" [calls {function.get('name')} {function.get('arguments')}]"
     who = speaker_label(message, own_name)
+    if most and len(text) > most:
+        text = f"{text[:most]}…"
     return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
 
 

@@ -87,10 +87,19 @@ class TestHistory(MemoryLineTest):
         """A long history comes in pages; the next is shown when it is asked for."""
         for number in range(30):
             self.heard(f"line {number} ends")
-        shown = self.assertTold("aihistory Aria", "line 29 ends", "line 18 ends")
-        self.assertNotIn("line 17 ends", shown)
-        self.assertTold("next", "line 17 ends")
+        shown = self.assertTold("aihistory Aria", "line 29 ends", "line 20 ends")
+        self.assertNotIn("line 19 ends", shown)
+        self.assertTold("next", "line 19 ends")
         self.assertTold("q", "Exited pager")
+
+    def test_a_page_is_a_screen(self):
+        """Of long lines the beginnings are shown; /full shows them whole."""
+        for number in range(30):
+            self.heard(f"line {number} begins " + "and goes on " * 40 + "and ends")
+        shown = self.assertTold("aihistory Aria", "line 29 begins and goes on", "…")
+        rows = sum(-(-max(1, len(line)) // 80) for line in shown.splitlines())
+        self.assertLessEqual(rows, 24, shown)
+        self.assertIn("and ends", self.typed("aihistory/full Aria"))
 
     def test_private_is_for_admins(self):
         """Where a game opens the command to others, they see public talk only."""
