@@ -47,6 +47,12 @@ class OldChat:
     lines: tuple[OldLine, ...]
     note: str
 
+    @property
+    def names(self) -> str:
+        """Who said most lines, and how many: ``Aria (12), Bram (3)``."""
+        counts = Counter(line.name for line in self.lines)
+        return ", ".join(f"{name or 'nobody'} ({n})" for name, n in counts.most_common(NAMES))
+
     def speakers(self, own: str, player: str) -> list[str]:
         """Who said each line: `own`, `player`, or somebody else, by the name in the file.
 
@@ -60,8 +66,7 @@ class OldChat:
         if has_player and len(counts) == 1:
             others = []
         if len(others) == len(counts):
-            listed = ", ".join(f"{name or 'nobody'} ({n})" for name, n in counts.most_common(NAMES))
-            raise Refusal(f"no line of this chat is by `{own}`; it has lines by {listed}")
+            raise Refusal(f"no line of this chat is by `{own}`; it has lines by {self.names}")
         cast = dict.fromkeys(counts, own) | {name: name or player for name in others}
         played = others if not has_player and len(others) == 1 else ()
         cast |= {name: player for name in others if name in played or _is_called(name, player)}

@@ -1,17 +1,19 @@
 """`aicard`: characters of other programs, in and out."""
 
+import time
+
 from evennia import search_object
 
 from evennia_ai.background import Steps
-from evennia_ai.cards.card import report
 from evennia_ai.commands.base import AssistantCommand, named
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.seeing import is_person
 from evennia_ai.services import on_disk
 from evennia_ai.staff.bodies import body_class
 from evennia_ai.staff.cards import (
-    card_contents,
+    described,
     export_card,
+    file_data,
     file_names,
     make_of_card,
     take_card,
@@ -33,7 +35,7 @@ class CmdAICard(AssistantCommand):
       aicard/chat <assistant> = <file>, <player's character>
 
     Switches:
-      show   - what a card holds, what of it is used and what is not
+      show   - what a file holds, what of it is used and what is not
       import - a new assistant in this room, with the persona, greetings,
                examples and lore of a card. If it is here already, it takes the
                card after a question, and keeps its memories
@@ -44,8 +46,8 @@ class CmdAICard(AssistantCommand):
                program, into an assistant without a history; private to the two
 
     Without a switch it lists the files in the folder server/ai_cards of the
-    game; the page /ai/cards/ puts them there. PNG, CHARX and JSON are read. What
-    the card tells a model to do (system_prompt) is kept and never used.
+    game; the page /ai/cards/ puts them there. PNG, CHARX, JSON and YAML are
+    read. What the card tells a model to do (system_prompt) is kept, never used.
 
     See also: ai, aiconfig
     """
@@ -57,8 +59,9 @@ class CmdAICard(AssistantCommand):
         self.tell_records((yield on_disk(file_names)) or ["There are no files yet."])
 
     def do_show(self) -> Steps[None]:
-        contents = yield card_contents(self.args)
-        self.page(as_records((yield on_disk(report, contents))))
+        data = yield file_data(self.args)
+        _, lines = yield on_disk(described, data, time.time())
+        self.page(as_records(lines))
 
     def do_import(self) -> Steps[None]:
         file, _, typeclass = self.lhs.partition(":")

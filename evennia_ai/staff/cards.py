@@ -12,10 +12,9 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
-from evennia_ai.cards.books import Book
-from evennia_ai.cards.books import exported as book_json
-from evennia_ai.cards.card import Card, exported, read_card
-from evennia_ai.cards.chats import OldChat, read_chat
+from evennia_ai.cards.books import is_book
+from evennia_ai.cards.card import Card, exported, read_card, report
+from evennia_ai.cards.chats import READ, OldChat, read_chat
 from evennia_ai.cards.container import FILE_BYTES, Contents, packed, read
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import speaker_of, stable_id
@@ -31,6 +30,7 @@ from evennia_ai.turns.options import check_option
 
 # Where a script keeps the card it was made from.
 KEY, CATEGORY = "card", "ai_card"
+CARD, LOREBOOK, CHAT = "card", "lorebook", "chat"
 # Most files that are listed.
 FILES = 50
 # Old lines that are stored in one write.
@@ -69,6 +69,22 @@ def file_data(name: str) -> "Deferred[bytes]":
 def card_contents(name: str) -> "Deferred[Contents]":
     """Fires with the JSON value of a file, read beside the reactor."""
     return file_data(name).addCallback(lambda data: services.on_disk(read, data))
+
+
+def described(data: bytes, now: float, name: str = "") -> tuple[str, list[str]]:
+    """What a file is, `CARD`, `LOREBOOK` or `CHAT`, and what it holds, in lines.
+
+    Raises `Refusal` for other files; `name` counts instead of a card's own.
+    """
+    try:
+        contents = read(data)
+    except Refusal as error:
+        try:
+            chat = read_chat(data, now)
+        except Refusal:
+            raise Refusal(f"{error}; chats: {READ}") from None
+        return CHAT, [f"An old chat: {chat.note}.", f"Lines by {chat.names}."]
+    return LOREBOOK if is_book(contents.value) else CARD, report(contents, name)
 
 
 def keep_file(name: str, data: bytes, is_new: bool = False) -> "Deferred[Path]":

@@ -10,16 +10,13 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_character import BODY
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
-from evennia_ai.cards.books import is_book
-from evennia_ai.cards.card import report
-from evennia_ai.cards.chats import READ, read_chat
-from evennia_ai.cards.container import FILE_BYTES, PNG, read
+from evennia_ai.cards.container import FILE_BYTES, PNG
 from evennia_ai.errors import Refusal
 from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.services import on_disk
 from evennia_ai.staff.cards import (
-    card_contents,
+    described,
     file_data,
     file_names,
     keep_file,
@@ -34,21 +31,14 @@ from evennia_ai.web.site import Visit
 def cards(visit: Visit) -> Steps[dict[str, Any]]:
     """The files in the folder of cards, and what one of them holds."""
     names, chosen = (yield on_disk(file_names)), visit.asked.get("file", "")
-    lines, trouble, is_card = list[str](), "", False
+    kind, lines, trouble = "", list[str](), ""
     if chosen:
         try:
-            contents = yield card_contents(chosen)
-            lines = yield on_disk(report, contents)
-            is_card = not is_book(contents.value)
+            data = yield file_data(chosen)
+            kind, lines = yield on_disk(described, data, time.time())
         except Refusal as error:
             trouble = str(error)
-    return {
-        "names": names,
-        "chosen": chosen,
-        "lines": lines,
-        "trouble": trouble,
-        "is_card": is_card,
-    }
+    return {"names": names, "chosen": chosen, "kind": kind, "lines": lines, "trouble": trouble}
 
 
 @inlineCallbacks
@@ -87,23 +77,9 @@ def take_file(visit: Visit) -> Steps[str]:
     if len(data) > FILE_BYTES:
         raise Refusal(f"The file is larger than {FILE_BYTES:,} bytes.")
     name = re.sub(r"[^\w. -]+", "_", name).lstrip(". ")[-80:]
-    yield on_disk(_check, data)
+    yield on_disk(described, data, time.time(), "any name")
     yield keep_file(name, data, is_new=True)
-    return (
-        f"{name} is there. Look at it here, then make an assistant of it; a lorebook is taken in "
-        f"the game by ailore/import {name}, an old chat by aicard/chat"
-    )
-
-
-def _check(data: bytes) -> None:
-    """Raise `Refusal` for a file that is no card, lorebook or chat."""
-    try:
-        report(read(data), "any name")
-    except Refusal as error:
-        try:
-            read_chat(data, time.time())
-        except Refusal:
-            raise Refusal(f"{error}; chats: {READ}") from None
+    return f"{name} is there. Look at it here: the page says how it is taken in."
 
 
 @inlineCallbacks

@@ -26,7 +26,7 @@ class TestLorePages(BrowsingTest, CardCase):
     def test_upload_and_look(self):
         """A card is kept under a name that leads nowhere else, and shown; nothing is made of it."""
         data = png(text_chunk(card(name="Nia", first_mes="<b>Hi</b>")))
-        self.assertIn("make an assistant of it", self.send("nia.png", data))
+        self.assertIn("how it is taken in", self.send("nia.png", data))
         self.assertEqual((self.files / "nia.png").read_bytes(), data)
         page = self.client.get("/ai/cards/?file=nia.png").content.decode()
         self.assertIn("A card of Nia, from a PNG file.", page)
@@ -38,6 +38,9 @@ class TestLorePages(BrowsingTest, CardCase):
             self.assertIn(said, self.send("bad.png", bad))
         there = {"nia.png", "evil.jsonl", "noname.json"}
         self.assertEqual({f.name for f in self.files.iterdir()}, there)
+        page = self.client.get("/ai/cards/?file=evil.jsonl")
+        self.assertContains(page, "aicard/chat &lt;assistant&gt; = evil.jsonl")
+        self.assertContains(page, "Lines by x (439).")
         (self.files / "evil.png").write_bytes(b"x")
         for file, said in (("evil.png", "this is no JSON"), ("../x", "is no name of a file")):
             self.assertIn(said, self.client.get(f"/ai/cards/?file={file}").content.decode())
