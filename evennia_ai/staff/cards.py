@@ -12,7 +12,8 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai import conf, services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
-from evennia_ai.cards.books import is_book
+from evennia_ai.cards.books import Book, is_book
+from evennia_ai.cards.books import exported as book_json
 from evennia_ai.cards.card import Card, exported, read_card, report
 from evennia_ai.cards.chats import READ, OldChat, read_chat
 from evennia_ai.cards.container import FILE_BYTES, Contents, packed, read
