@@ -28,7 +28,6 @@ ALLOWED = {
     "staff/memory.py": "a profile, to store it without an observation; names",
     "turns/agent_loop.py": "the request of the turn itself",
     "turns/tools/journal.py": "profiles, to store an observation",
-    "llm_interaction/summary.py": "names that a summary may hold",
 }
 
 

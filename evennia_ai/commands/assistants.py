@@ -60,8 +60,7 @@ class CmdAI(AssistantCommand):
       ai/approve, ai/refuse <assistant> [= <number>]  - acts that wait
     For admins:
       ai/why[/full] <assistant> [= <words of a line>]  - why it said that
-      ai/delete <assistant> [= yes]  - export it to a file, then delete it
-      ai/import <file> [= <name>]  - make one of such a file, here
+      ai/delete <assistant> [= yes], ai/import <file> [= <name>]  - to a file, back
       ai/doctor, ai/follow <assistant>  - check all; hear of its compactions
     See also: aiforget, airemember, aipage
     For staff: aistatus, aiconfig, aihistory, aibudget, aimemory, compact

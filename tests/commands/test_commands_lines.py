@@ -288,7 +288,7 @@ class TestWhatIsKept(LinesTest):
             f"{self.note.id} note",
             f"{self.tower.id} observation",
             f"{self.thief.id} observation",
-            "from others' words, too: Char2 said: Char is a thief.",
+            "from others' words, too: Char2 said: Char is a thief",
             f"{self.entry.id} journal",
             f"{self.mixed.id} journal",
         )

@@ -283,7 +283,7 @@ class TestWhatTheyShow(PagesTest):
         self.assertHides(self.client.get(f"{at}?who=eve"), "line 119 of ale")
         self.assertShows(self.client.get(f"{at}?audience=private"), "under the stone")
         self.assertHides(self.client.get(f"{at}?audience=public"), "under the stone")
-        self.assertShows(self.client.get(f"{at}?q=LINE+7+of"), "line 7 of ale")
+        self.assertShows(self.client.get(f"{at}?q=LINE+7+of"), "<mark>line 7 of</mark> ale")
 
     def test_why_from_a_reply(self):
         """From a reply its prompt's regions, what it answers and its cost are seen."""
@@ -308,6 +308,8 @@ class TestWhatTheyShow(PagesTest):
         [summary] = self.script.history.summary_ids()
         links = set()
         for page, address in self.addresses(reply):
+            if page.name == "picture":
+                continue
             address = address.replace("/s1/", f"/{summary}/")
             read = Harmless.read(self.client.get(address))
             self.assertEqual(read.faults, [], page.name)
@@ -505,7 +507,7 @@ class TestActs(PagesTest):
         self.assertShows(shown, "Removed: “The mayor", "Use this line again")
         self.assertNotIn("Bolko", str(build_llm_messages(self.script, self.aria)))
         self.assertShows(
-            self.client.get(f"/ai/{self.script.pk}/memory/"), ">The mayor is Bolko.</a> since"
+            self.client.get(f"/ai/{self.script.pk}/memory/"), ">The mayor is Bolko.</a>"
         )
         self.assertShows(self.send("memory", act="release", player=line.id), "uses again")
         self.send(page(line.id), act="remove")
