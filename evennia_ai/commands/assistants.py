@@ -60,7 +60,7 @@ class CmdAI(AssistantCommand):
       ai/approve, ai/refuse <assistant> [= <number>]  - acts that wait
     For admins:
       ai/why[/full] <assistant> [= <words of a line>]  - why it said that
-      ai/delete <assistant> [= yes], ai/import <file> [= <name>]  - to a file, back
+      ai/delete <assistant> [= yes], ai/import <file> [= <name>]  - out and in
       ai/doctor, ai/follow <assistant>  - check all; hear of its compactions
     See also: aiforget, airemember, aipage
     For staff: aistatus, aiconfig, aihistory, aibudget, aimemory, compact
