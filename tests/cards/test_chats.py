@@ -62,7 +62,7 @@ class TestChats(unittest.TestCase):
             rows.append({"name": name, "is_user": is_user, "mes": f"I am {name}."})
         chat = read_chat("\n".join(map(json.dumps, rows)).encode(), NOW)
         self.assertEqual(chat.speakers("aria", "Alice"), ["Alice", "aria", "Bram", "Cora"])
-        with self.assertRaisesRegex(Refusal, r"by `Mira`; it has lines by Aria \(1\), Bram"):
+        with self.assertRaisesRegex(Refusal, r"by `Mira`; it has lines by Zed \(1\), Aria"):
             chat.speakers("Mira", "Alice")
 
     def test_named_lines_of_others(self):
