@@ -141,7 +141,7 @@ def _read_png(data: bytes) -> Contents:
     text = _text_of(*texts[key])
     if text.startswith(_LOCKED):
         raise Refusal("this card is locked by RisuAI: export it there without the lock")
-    notes += [f"both are there; `{key}` counts"] if len(texts) > 1 else []
+    notes += [f"the file holds two cards; `{key}` is used"] if len(texts) > 1 else []
     text = b"".join(text.split()).rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
     try:
         value = parsed(base64.b64decode(text + b"=" * (-len(text) % 4), validate=True))

@@ -11,7 +11,7 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.services import on_disk
 from evennia_ai.staff import lore as acts
 from evennia_ai.staff.cards import card_contents, export_book
-from evennia_ai.staff.show import as_record, as_records
+from evennia_ai.staff.show import as_record, as_records, counted
 
 
 class CmdAILore(AssistantCommand):
@@ -56,7 +56,10 @@ class CmdAILore(AssistantCommand):
 
     def do(self) -> None:
         books = lore().books().values()
-        rows = [f"{b.name}: {len(b.facts)} facts, known to {acts.know_text(b.know)}" for b in books]
+        rows = [
+            f"{b.name}: {counted(len(b.facts), 'fact')}, known to {acts.know_text(b.know)}"
+            for b in books
+        ]
         self.page(as_records(rows) or "There is no lore yet. See: help ailore")
 
     def do_list(self) -> None:
@@ -86,7 +89,11 @@ class CmdAILore(AssistantCommand):
 
     def do_delete(self) -> None:
         book, fact = acts.place_of(self.lhs)
-        what = acts.fact_line(fact) if fact else f"the book {book.name} of {len(book.facts)} facts"
+        what = (
+            acts.fact_line(fact)
+            if fact
+            else f"the book {book.name} of {counted(len(book.facts), 'fact')}"
+        )
         if self.confirms(f"lore {self.lhs}", f"Delete {what}?", self.lhs):
             self.tell(acts.delete(self.lhs))
 

@@ -41,7 +41,7 @@ def change_option(
     unset = (name,) if is_default and not value else ()
     set_options(script, {} if unset else {name: value}, by, is_admin, unset)
     now, was = (each.get(key) if key else each for each in (getattr(script.config, name), before))
-    says = f"is {shown(now)} again, the default" if is_default else f"is now {shown(now)}"
+    says = f"is the default again: {shown(now)}" if is_default else f"is now {shown(now)}"
     script.log(f"{by} sets {label}: {says}")
     script.audit("configured", act="set", option=label, was=shown(was), now=shown(now), by=by)
     lines = [f"{script.obj.key}: {label} {says.removesuffix('.')}."]
@@ -95,8 +95,8 @@ def undo_options(script: AssistantScript, by: str, is_admin: bool) -> list[str]:
     script.audit("configured", act="undo", option=", ".join(names), by=by)
     when = ago(script.now() - as_time(last.get("at")))
     return [
-        f"{name}: {option} is {shown(getattr(script.config, option))} again, as before "
-        f"{as_text(last.get('by'))} changed it {when}."
+        f"{name}: {option} is again as it was before {as_text(last.get('by'))} changed it {when}: "
+        f"{shown(getattr(script.config, option))}"
         for option in names
     ]
 

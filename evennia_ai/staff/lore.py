@@ -26,6 +26,7 @@ from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import Allowed, Lock, Values
 from evennia_ai.rag_memory.lore import next_id
+from evennia_ai.staff.show import counted
 
 BOOKS, NAME_CHARS = 100, 60
 _ALL = ("everybody", "all", "all()")
@@ -186,7 +187,8 @@ def change(wanted: str, **values: Any) -> str:
     else:
         facts = (replace(f, **values) if fact in (None, f) else f for f in book.facts)
         lore().save(replace(book, facts=tuple(facts)))
-    return f"{f'Fact {fact.id} of' if fact else 'Book'} {book.name} is changed."
+    state = {True: "on", False: "off"}.get(values.get("on"), "changed")
+    return f"{f'Fact {fact.id} of' if fact else 'Book'} {book.name} is {state}."
 
 
 def delete(wanted: str) -> str:
@@ -267,5 +269,5 @@ def known_lines(script: AssistantScript) -> list[str]:
     facts += own_texts(script.obj)
     total = sum(script.count(fact.text) for fact in facts)
     lines = [f"{fact_line(fact)} ({script.count(fact.text)} tokens)" for fact in facts]
-    head = f"{script.obj.key} knows {len(facts)} facts, {total:,} tokens"
+    head = f"{script.obj.key} knows {counted(len(facts), 'fact')}, {total:,} tokens"
     return [f"{head}; at most {MOST_TOKENS} in a prompt.", *lines]

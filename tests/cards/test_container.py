@@ -53,7 +53,7 @@ class TestPng(Case):
         old = chunk(b"tEXt", b"Chara\0" + b64(OLD), crc=1)
         contents = read(png(old, IDAT, packed_chunk(NEW)) + b"junk" * 25)
         self.assertEqual(contents.value, NEW)
-        notes = ("checksum of `chara` is wrong", "both are there; `ccv3` counts")
+        notes = ("checksum of `chara` is wrong", "the file holds two cards; `ccv3` is used")
         self.assertEqual(contents.notes, notes)
         self.assertEqual(read_card(contents.value).greetings, ("I am Nia.",))
 

@@ -28,7 +28,7 @@ class TestConfig(WholePagesTest):
         self.typed(f"aiconfig Aria persona = {first}")
         for _ in range(2):  # what changes nothing is no change
             self.typed("aiconfig Aria persona = A cook.")
-        before = f"as before {self.char1.key} changed it just now"
+        before = f"as it was before {self.char1.key} changed it just now"
         self.assertTold("aiconfig/undo Aria", before)
         self.assertEqual(self.script.config.persona, first.strip())
         self.typed("aiconfig/undo Aria")
@@ -39,7 +39,7 @@ class TestConfig(WholePagesTest):
         self.assertEqual(self.script.config.persona, first.strip())
         self.typed("aiconfig Aria max_context_tokens = 4000")
         self.typed("aiconfig Aria preset = fewshot")
-        self.assertTold("aiconfig/undo Aria", "immediate_window is None again")
+        self.assertTold("aiconfig/undo Aria", "changed it just now: None")
         for name in PRESETS["fewshot"]:
             self.assertFalse(self.script.attributes.has(name))
         self.assertEqual(self.script.config.max_context_tokens, 4000)
@@ -66,7 +66,8 @@ class TestConfig(WholePagesTest):
             self.assertTold("aiconfig Aria max_context_tokens = 4000", "is now 4000")
             self.assertEqual(self.script.config.max_context_tokens, 4000)
             self.assertEqual(self.script.db.max_context_tokens, 4000)
-            self.assertTold(f"aiconfig Aria max_context_tokens = {word}", "is 100000 again")
+            typed = f"aiconfig Aria max_context_tokens = {word}"
+            self.assertTold(typed, "is the default again: 100000")
             self.assertFalse(self.script.attributes.has("max_context_tokens"))
 
     def test_an_empty_list(self):

@@ -430,7 +430,7 @@ class TestActs(PagesTest):
         self.assertShows(shown, "max_react_iterations is now 3")
         self.assertEqual(self.script.config.max_react_iterations, 3)
         restored = self.send("options", act="default", option="max_react_iterations")
-        self.assertShows(restored, "is 8 again")
+        self.assertShows(restored, "is the default again: 8")
         wrong = self.send("options", act="set", option="max_react_iterations", value="many")
         self.assertShows(wrong, "not 'many'")
         self.assertEqual(self.script.config.max_react_iterations, 8)
