@@ -60,7 +60,8 @@ def greet(script: "DefaultScript", arrived: str) -> Steps[bool]:
         channel="say",
         metadata={ASKER: arrived},  # so that it goes when they are forgotten
     )
-    script.history.append([said])
+    # A turn that began meanwhile may wait for the result of a call: nothing comes between.
+    yield script.between_turns(lambda: script.history.append([said]))
     script.runtime.said.append((audience, arrived, words))
     script.note_reply(arrived)
     return True

@@ -7,6 +7,7 @@ from unittest.mock import Mock
 from evennia import create_object, search_object
 from twisted.internet import reactor
 from twisted.internet.base import DelayedCall
+from twisted.internet.defer import Deferred
 
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.card import read_card
@@ -199,6 +200,19 @@ class TestGreeting(AssistantTest):
         self.assertEqual(self.arrive(), [])
         del self.aria.at_pre_say
         self.assertEqual(self.arrive(), ["Hi!"])
+
+    def test_a_turn_that_begins_meanwhile(self):
+        """What was said is stored behind it: never between a call and its result."""
+        self.bob.move_to(self.room1, quiet=True)
+        goes_on, lock = Deferred(), self.script.runtime.lock
+        # What is said begins a turn.
+        self.aria.at_say = lambda *args, **kwargs: lock.run(lambda: goes_on)
+        done = greet(self.script, stable_id(self.bob))
+        before = [m.content for m in self.script.history.messages()]
+        goes_on.callback(None)
+        self.assertTrue(wait_for(done))
+        after = [m.content for m in self.script.history.messages()]
+        self.assertEqual(after, [*before, "*She waves.* Welcome, Bob!"])
 
     def test_forgotten(self):
         """A greeting goes with the one it names, who need not have said a word."""
