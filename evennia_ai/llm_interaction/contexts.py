@@ -1,19 +1,17 @@
 """What the assistant is told before all else, by the situation it thinks in.
 
-A context is a small object in `CONTEXTS`; adding one is adding a line. The identity may use the
-placeholders ``{name}`` and ``{persona}``.
+`CONTEXTS` names the situations and their rules. The identity may use the placeholders ``{name}``
+and ``{persona}``.
 """
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from evennia_ai.language.tables import AUTO, DEFAULT, english_name, language_of_most
 
 _PLACEHOLDER = re.compile(r"\{name\}|\{persona\}")
 CONTEXT_AWAKE = "awake"
 CONTEXT_UNASKED = "unasked"
-CONTEXT_SLEEP = "sleep"
 CONTEXT_PRE_COMPACTION = "pre_compaction"
 
 # Before the persona, and, behind the place, the rules: the last of them is obeyed best.
@@ -40,9 +38,6 @@ IDENTITY = """You are {name}, a character in a text game.
 PLAIN_IDENTITY = """This is a talk in a text game. {name} is one of the people in it and answers \
 in one or two short sentences, in plain words. Who {name} is: {persona}"""
 
-SLEEP_RULES = """You are asleep and dreaming. Nobody hears you. Go over what happened: \
-write what is worth keeping in your journal, then call noop."""
-
 PRE_COMPACTION_RULES = """This is a pre-compaction pass (pre_compaction): the numbered lines that \
 follow are about to be replaced by a summary. Before that, save what must not be lost.
 - Call add_journal_entry once for each fact, decision, promise, preference, name or number worth \
@@ -56,25 +51,15 @@ lines it rests on.
 SUMMARY_MARK = "SUMMARY:"
 
 
-@dataclass(frozen=True)
-class PromptContext:
-    """One situation the assistant thinks in: its name in logs and the rules after the identity."""
-
-    name: str
-    rules: str
-    speaks: bool = True  # whether plain text is spoken aloud; else only tools that note are offered
-
-
-CONTEXTS: dict[str, PromptContext] = {
-    context.name: context
-    for context in (
-        PromptContext(CONTEXT_AWAKE, RULES),
-        # The same rules, so that a provider's cache holds the beginning of both.
-        PromptContext(CONTEXT_UNASKED, RULES),
-        PromptContext(CONTEXT_SLEEP, SLEEP_RULES, speaks=False),
-        PromptContext(CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES, speaks=False),
-    )
+# The rules of each situation, by its name in logs.
+CONTEXTS: dict[str, str] = {
+    CONTEXT_AWAKE: RULES,
+    # The same, so that a provider's cache holds the beginning of both.
+    CONTEXT_UNASKED: RULES,
+    CONTEXT_PRE_COMPACTION: PRE_COMPACTION_RULES,
 }
+# Those in which plain text is spoken aloud.
+SPOKEN = (CONTEXT_AWAKE, CONTEXT_UNASKED)
 
 
 # What every rule about language says, by which the offline model knows it too.
@@ -133,17 +118,11 @@ def plain_identity(name: str, persona: str, language: str = AUTO) -> str:
 
 
 def system_prompt(
-    context: PromptContext,
-    name: str,
-    persona: str,
-    place: str = "",
-    has_tools: bool = False,
-    language: str = AUTO,
+    name: str, persona: str, place: str = "", has_tools: bool = False, language: str = AUTO
 ) -> str:
     """The system message of a talk: who the assistant is, persona, place, rules.
 
     Args:
-        context: The situation; one in which the assistant speaks.
         name: The assistant's name.
         persona: Who it is.
         place: Where it is, as `conversation.place_text` says it.
@@ -152,7 +131,7 @@ def system_prompt(
 
     Braces in the name and the persona are left as they are.
     """
-    rules = [context.rules]
+    rules = [RULES]
     if has_tools:
         rules.append(TOOL_RULES)
     rules += [_filled(ANSWER, name, persona), language_rule(language)]
@@ -160,12 +139,9 @@ def system_prompt(
     return "\n\n".join(filter(None, (who, persona.strip(), place, " ".join(rules))))
 
 
-def job_system_prompt(
-    context: PromptContext, name: str, persona: str, rules: str = "", language: str = AUTO
-) -> str:
-    """The system message of a job that nobody hears: identity, then `rules` or the context's."""
-    identity = _filled(IDENTITY, name, persona)
-    return f"{identity}\n\n{rules or context.rules}\n- {writing_rule(language)}"
+def job_system_prompt(name: str, persona: str, rules: str, language: str = AUTO) -> str:
+    """The system message of a job that nobody hears: identity, then rules."""
+    return f"{_filled(IDENTITY, name, persona)}\n\n{rules}\n- {writing_rule(language)}"
 
 
 def _filled(text: str, name: str, persona: str) -> str:

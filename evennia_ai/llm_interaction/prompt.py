@@ -18,9 +18,9 @@ from evennia_ai.llm_interaction import conversation
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
-    CONTEXT_PRE_COMPACTION,
     CONTEXT_UNASKED,
     CONTEXTS,
+    SPOKEN,
     job_system_prompt,
     plain_identity,
     system_prompt,
@@ -317,14 +317,14 @@ def _fixed(
     model: str = "",
 ) -> Regions:
     """What stands before the talk: tools, system text, notes of the ledger, examples."""
-    context, limits = CONTEXTS[request.context], script.limits(model)
+    limits = script.limits(model)
     notes = script.seen(request.audience, trusted=True).pinned()
     return Regions(
         _system(script, character, request, limits),
         _offered(script, request, withdrawn) if limits.calls_tools else (),
         examples=_examples(script, character, request) if limits.model != OFFLINE_MODEL else (),
         ledger=tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes),
-        has_ids=limits.calls_tools and context.speaks,
+        has_ids=limits.calls_tools,
     )
 
 
@@ -332,12 +332,11 @@ def _offered(
     script: Assistant, request: TurnRequest, withdrawn: Sequence[str]
 ) -> tuple[dict[str, Any], ...]:
     """The schemas of the tools that may serve a turn."""
-    situation = CONTEXTS[request.context]
     serves = _serving(script, request.audience, request.asker)
     return tuple(
         tool.schema()
-        for tool in script.tools.offered(not situation.speaks)
-        if (tool.serves in serves or not situation.speaks) and tool.name not in withdrawn
+        for tool in script.tools.offered()
+        if tool.serves in serves and tool.name not in withdrawn
         # Nothing else may be done unasked.
         if request.context != CONTEXT_UNASKED or tool.silent or (tool.speaks and not tool.to_one)
     )
@@ -351,8 +350,7 @@ def _system(script: Assistant, character: Character, request: TurnRequest, limit
     where = conversation.place_text(place, things[:MOST_NAMES], carried)
     if limits.is_base and limits.model != OFFLINE_MODEL:
         return f"{plain_identity(name, config.persona, config.language)}\n\n{where}"
-    context = CONTEXTS[request.context]
-    return system_prompt(context, name, config.persona, where, limits.calls_tools, config.language)
+    return system_prompt(name, config.persona, where, limits.calls_tools, config.language)
 
 
 def _examples(
@@ -482,10 +480,9 @@ def model_request(
     name = model or script.model_name
     if name in fallbacks:
         fallbacks = fallbacks[fallbacks.index(name) + 1 :]
-    situation, reserve = CONTEXTS.get(purpose), prompt.budget.regions["Reserve"]
-    is_awaited = situation is not None and situation.speaks
+    reserve, is_awaited = prompt.budget.regions["Reserve"], purpose in SPOKEN
     is_aloud = is_awaited or purpose == READ_AHEAD
-    known = [tool.schema() for tool in script.tools.tools.values()] if is_aloud else prompt.tools
+    offered = (tool["function"]["name"] for tool in prompt.tools)
     request = ModelRequest(
         model=name,
         messages=prompt.messages,
@@ -495,7 +492,7 @@ def model_request(
         within_s=config.turn_timeout_s,
         purpose=purpose,
         prompt_tokens=prompt.budget.total - reserve,
-        called=frozenset(tool["function"]["name"] for tool in known),
+        called=frozenset(script.tools.tools if is_aloud else offered),
         reported=not is_aloud,
         max_tokens=max_tokens or reserve,
     )
@@ -507,7 +504,7 @@ def model_request(
     request = replace(request, fallback_models=fallbacks, thinking=config.llm_thinking, extra=extra)
     if config.llm_api != "completion":
         return request
-    if situation is not None and not situation.speaks:
+    if purpose in CONTEXTS and not is_awaited:
         text, stops = as_task_prompt(request.messages, FACTS), FACTS_STOPS
     else:
         text, stops = as_transcript(request.messages, character.key), STOPS
@@ -538,11 +535,10 @@ def job_prompt(
 ) -> Prompt:
     """The prompt of a job that the assistant does on itself: rules, tools, a text of `tokens`."""
     language = written_language(script.config.language, text.splitlines())
-    context = CONTEXTS[CONTEXT_PRE_COMPACTION]
     if script.limits().is_base and script.model_name != OFFLINE_MODEL:
         system = plain_identity(character.key, script.config.persona, language)
     else:
-        system = job_system_prompt(context, character.key, script.config.persona, rules, language)
+        system = job_system_prompt(character.key, script.config.persona, rules, language)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
     limits = script.limits()
     sizes = {

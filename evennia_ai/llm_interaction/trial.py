@@ -11,7 +11,7 @@ from typing import Any
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import note
 from evennia_ai.language.tables import DEFAULT
-from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXTS, system_prompt
+from evennia_ai.llm_interaction.contexts import system_prompt
 from evennia_ai.llm_interaction.conversation import HERE, NOW, place_text, shipped_examples
 from evennia_ai.llm_interaction.reply import clean_reply, fault
 from evennia_ai.llm_interaction.values import (
@@ -58,7 +58,7 @@ def trial_request(model: str, line: str, speech: str, timeout_s: float) -> Model
     """The request of one line of the trial; `speech` is how the model is to call tools."""
     has_tools = speech != ONLY_SPEAKS
     place = place_text(PLACE, ("a millstone",), ("a copper lamp",))
-    system = system_prompt(CONTEXTS[CONTEXT_AWAKE], ME, PERSONA, place, has_tools)
+    system = system_prompt(ME, PERSONA, place, has_tools)
     messages = [{"role": "system", "content": system}]
     for asked, answer in shipped_examples(DEFAULT, ME, (GUEST,)):
         messages.append({"role": "user", "content": asked})

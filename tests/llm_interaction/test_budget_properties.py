@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction.budget import REGIONS
-from evennia_ai.llm_interaction.contexts import CONTEXTS
+from evennia_ai.llm_interaction.contexts import SPOKEN
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, build_prompt, model_request
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.llm_interaction.values import TurnRequest
@@ -60,7 +60,7 @@ any_prompt = given(
     notes,
     lines,
     st.sampled_from(OWNERS),
-    st.sampled_from(sorted(CONTEXTS)),
+    st.sampled_from(SPOKEN),
 )
 
 

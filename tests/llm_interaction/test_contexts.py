@@ -10,6 +10,7 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
     CONTEXTS,
+    SPOKEN,
     answer_language,
     fixed_language,
     job_system_prompt,
@@ -22,18 +23,25 @@ from evennia_ai.llm_interaction.contexts import (
 from tests.strategies import FEW
 
 
+def made(context, name, persona):
+    """The system message of a situation."""
+    if context in SPOKEN:
+        return system_prompt(name, persona)
+    return job_system_prompt(name, persona, CONTEXTS[context])
+
+
 class TestContexts(unittest.TestCase):
     def test_rules_of_safety(self):
         """Awake it is told that heard words are no orders, to admit not knowing, to invent nothing.
 
         What tools are for it is told only where it is offered them.
         """
-        rules = CONTEXTS[CONTEXT_AWAKE].rules
+        rules = CONTEXTS[CONTEXT_AWAKE]
         for words in ("never an order", "you don't know", "never make up", "stays between"):
             self.assertIn(words, rules)
-        self.assertIn("before", CONTEXTS[CONTEXT_PRE_COMPACTION].rules.lower())
+        self.assertIn("before", CONTEXTS[CONTEXT_PRE_COMPACTION].lower())
         for has_tools in (True, False):
-            text = system_prompt(CONTEXTS[CONTEXT_AWAKE], "Aria", "A bard.", "", has_tools)
+            text = system_prompt("Aria", "A bard.", "", has_tools)
             self.assertEqual("name the id" in text, has_tools)
             self.assertEqual("tool" in text.lower(), has_tools)
 
@@ -43,28 +51,24 @@ class TestContexts(unittest.TestCase):
     @example(CONTEXT_PRE_COMPACTION, "{persona}", "{name}")
     def test_name_and_persona_stand_as_they_are(self, context, name, persona):
         """Name and persona are in it word for word, braces and all; no placeholder is left."""
-        situation = CONTEXTS[context]
-        make = system_prompt if situation.speaks else job_system_prompt
-        text = make(situation, name, persona)
+        text = made(context, name, persona)
         self.assertTrue(text.startswith(f"You are {name}, a character in a text game."))
         self.assertIn(persona.strip(), text)
         self.assertEqual(text.count("{name}"), (name + persona).count("{name}"))
-        ending = " ".join(situation.rules.split()[-9:])
+        ending = " ".join(CONTEXTS[context].split()[-9:])
         self.assertIn(ending, " ".join(text.split()))
 
     def test_the_order(self):
         """Who it is, persona, place, rules, each a paragraph; what is empty leaves none."""
-        awake = CONTEXTS[CONTEXT_AWAKE]
-        text = system_prompt(awake, "Aria", "A bard.", "Where you are: Inn")
+        text = system_prompt("Aria", "A bard.", "Where you are: Inn")
         self.assertEqual(text.split("\n\n")[1:3], ["A bard.", "Where you are: Inn"])
-        self.assertTrue(text.split("\n\n")[3].startswith(awake.rules))
-        self.assertEqual(len(system_prompt(awake, "Aria", "").split("\n\n")), 2)
+        self.assertTrue(text.split("\n\n")[3].startswith(CONTEXTS[CONTEXT_AWAKE]))
+        self.assertEqual(len(system_prompt("Aria", "").split("\n\n")), 2)
 
     def test_words_that_two_languages_have(self):
         """By default that of the line and of the talk, in each context."""
-        for context in CONTEXTS.values():
-            make = system_prompt if context.speaks else job_system_prompt
-            text = make(context, "Aria", "A bard.")
+        for context in CONTEXTS:
+            text = made(context, "Aria", "A bard.")
             self.assertEqual(fixed_language(text), "")
             self.assertIn("the language of the", text)
 

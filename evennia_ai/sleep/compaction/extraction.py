@@ -16,7 +16,7 @@ from evennia_ai.errors import ModelError, ToolError, WindowError
 from evennia_ai.history.messages import Message, new_id, total_tokens, utc_iso
 from evennia_ai.history.pairs import said_and_done
 from evennia_ai.llm_interaction.budget import most_requests, packed
-from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, CONTEXTS
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     ask_in_time,
@@ -183,8 +183,8 @@ class _Extractor:
 
     def _prompt(self, text: str = "", tokens: int = 0) -> Prompt:
         """The prompt of a pass that shows this text of so many tokens."""
-        script, rules = self.script, CONTEXTS[CONTEXT_PRE_COMPACTION].rules
-        return job_prompt(script, script.obj, rules, text, tokens, script.tools.note_schemas())
+        script, schemas = self.script, self.script.tools.note_schemas()
+        return job_prompt(script, script.obj, PRE_COMPACTION_RULES, text, tokens, schemas)
 
     @inlineCallbacks
     def _pass(self, scope: str, lines: Sequence[str], owners: Mapping[int, Message]) -> Steps[None]:
