@@ -10,9 +10,7 @@ import inspect
 import json
 import tempfile
 import time
-from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar
 from unittest.mock import Mock, patch
 
@@ -35,20 +33,19 @@ from evennia_ai.errors import ToolError
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.seeing import name_of, plain, stable_id
 from evennia_ai.history.audience import PUBLIC, is_private, members
-from evennia_ai.mind.mind import IndexFile
 from evennia_ai.rag_memory.search import RecallJobs
-from evennia_ai.testing import InlineWorker, MemorySemanticStore, ScriptedModel
+from evennia_ai.testing import InlineWorker, MemoryIndex, MemorySemanticStore, ScriptedModel
 
+# What the assistant says and does, by the way in which it does.
+WORDS = {"say": "Well met.", "pose": "smiles."}
 LOOP = 'or getattr(obj, "is_assistant_body", False)'
 # How long a command may take that waits.
 _MOST_S = 10.0
 # How long a command of the game's that waits is waited for.
 _WAIT_S = 2.0
-# What the game lacks: conditions in its code, and entries of three settings.
+# What the game lacks: conditions in its code, and entries of settings.
 _CODE: list[str] = []
-_PUBLIC_COMMANDS: list[str] = []
-_SPEAK_BY: dict[str, str] = {}
-_ACT_BY: dict[str, str] = {}
+_ENTRIES: dict[str, dict[str, str]] = {"PUBLIC_COMMANDS": {}, "SPEAK_BY": {}, "ACT_BY": {}}
 # How some games' players give something.
 _GIVE = "give {thing} {person}"
 _FAILED: list[str] = []
@@ -57,14 +54,14 @@ _FAILED: list[str] = []
 def lines_to_add() -> list[str]:
     """What the owner of this game adds."""
     lines = list(dict.fromkeys(_CODE))
-    if _PUBLIC_COMMANDS:
-        names = sorted({*conf.setting("PUBLIC_COMMANDS"), *_PUBLIC_COMMANDS})
-        lines.append(f"EVENNIA_AI_PUBLIC_COMMANDS = {json.dumps(names)}")
-    if _SPEAK_BY:
-        ways = dict(sorted({**conf.setting("SPEAK_BY"), **_SPEAK_BY}.items()))
-        lines.append(f"EVENNIA_AI_SPEAK_BY = {json.dumps(ways)}")
-    if _ACT_BY:
-        lines.append(f"EVENNIA_AI_ACT_BY = {json.dumps({**conf.setting('ACT_BY'), **_ACT_BY})}")
+    for name, entries in _ENTRIES.items():
+        value = conf.setting(name)
+        if entries and isinstance(value, dict):
+            value = {**value, **entries}
+        elif entries:
+            value = sorted({*value, *entries})
+        if entries:
+            lines.append(f"EVENNIA_AI_{name} = {json.dumps(value, sort_keys=True)}")
     return lines
 
 
@@ -114,20 +111,22 @@ class TestThisGame(EvenniaTest):
     def setUp(self) -> None:
         """Two players' characters, a guard without one and an assistant; a player types."""
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        self.addCleanup(folder.cleanup)
         changed = override_settings(
-            EVENNIA_AI_DATA_DIR=folder.name,
+            EVENNIA_AI_DATA_DIR=self.enterContext(folder),
             EVENNIA_AI_LLM_MODEL="scripted/model",
             EVENNIA_AI_MODERATE=None,
             EVENNIA_AI_OPTIONS={},
         )
-        changed.enable()
-        self.addCleanup(changed.disable)
-        self.model, worker = ScriptedModel(default="Well met."), InlineWorker()
+        self.enterContext(changed)
+        self.model, index, worker = (
+            ScriptedModel(default="Well met."),
+            MemoryIndex(),
+            InlineWorker(),
+        )
         services.reset()
         self.addCleanup(services.reset)
-        index = RecallJobs(worker, IndexFile(Path(folder.name) / "recall.sqlite3"))
-        services.use(model=self.model, memories=MemorySemanticStore(), recall=index, ready=True)
+        recall = RecallJobs(worker, lambda: index)
+        services.use(model=self.model, memories=MemorySemanticStore(), recall=recall, ready=True)
         services.kept("disk", lambda: worker)
         super().setUp()
         self.account.is_superuser = False
@@ -178,6 +177,7 @@ class TestThisGame(EvenniaTest):
     def shown(self, act: Any) -> dict[Any, list[str]]:
         """Do something to its end; returns what each player is shown meanwhile, by character."""
         lines: dict[Any, list[str]] = {self.char1: [], self.char2: []}
+        failures: list[Any] = []
         with patch.object(evennia.SESSION_HANDLER, "data_out", Mock()) as sent:
             pending, begun = act(), time.monotonic()
             while getattr(pending, "called", True) is False:
@@ -185,7 +185,9 @@ class TestThisGame(EvenniaTest):
                 reactor.runUntilCurrent()  # type: ignore[attr-defined]
                 time.sleep(0.01)
             if isinstance(pending, Deferred):
-                pending.addErrback(self.raise_error)
+                pending.addErrback(failures.append)
+        for failure in failures:
+            failure.raiseException()
         for call in sent.call_args_list:
             text = call.kwargs.get("text")
             text = text[0] if isinstance(text, tuple | list) and text else text
@@ -193,11 +195,6 @@ class TestThisGame(EvenniaTest):
             if text and person in lines:
                 lines[person].append(strip_ansi(str(text)))
         return lines
-
-    @staticmethod
-    def raise_error(failure: Any) -> None:
-        """Raise what a Deferred failed with."""
-        failure.raiseException()
 
     def type(self, line: str) -> dict[Any, list[str]]:
         """Type a line as the first character; returns what each player is shown."""
@@ -232,11 +229,13 @@ class TestThisGame(EvenniaTest):
         queue = list(self.script.runtime.queue)
         kinds = [f"{e.channel} for {self.who_knows(e)}" for e in queue]
         self.row(line, f"heard as {', '.join(kinds) or 'nothing'}")
-        if not queue and (queue := self.heard_by_players(line)):
-            _CODE.append(f"{LOOP} (behind `obj.has_account`, in `{verb}`)")
-            kinds = []
+        if not queue:
+            with patch.object(type(self.body), "has_account", True):  # as if it were a player's
+                self.type(line)
+            if queue := list(self.script.runtime.queue):
+                _CODE.append(f"{LOOP} (behind `obj.has_account`, in `{verb}`)")
         if aloud and any(is_private(event.audience) for event in queue):
-            _PUBLIC_COMMANDS.append(self.command(verb).key)
+            _ENTRIES["PUBLIC_COMMANDS"][self.command(verb).key] = ""
         elif aloud and (not queue or queue[0].channel != aloud):
             _CODE.append(f'evennia_ai.heard(listeners, caller, words, "{aloud}") (in `{verb}`)')
         self.assertEqual(len(kinds), 1, f"`{line}` was heard as {queue}; shown: {shown}")
@@ -254,11 +253,11 @@ class TestThisGame(EvenniaTest):
         here = {stable_id(person): person.key for person in (self.char1, self.char2)}
         return ", ".join(sorted(here.get(id, id) for id in members(event.audience)))
 
-    def heard_by_players(self, line: str) -> list[Any]:
-        """How a typed line is heard as soon as the game takes the body for a player's."""
-        with patch.object(type(self.body), "has_account", True):
-            self.type(line)
-            return list(self.script.runtime.queue)
+    def answered(self) -> list[str]:
+        """What each player is shown of the answer to what was heard, as one text each."""
+        self.script.runtime.last_turn_at = 0.0
+        seen = self.shown(self.script.at_tick)
+        return [" ".join(seen[person]) for person in (self.char1, self.char2)]
 
     def command(self, name: str) -> Any:
         """A command of the first character, or of its account."""
@@ -281,10 +280,9 @@ class TestThisGame(EvenniaTest):
         event = self.heard(f"whisper {self.name} = the key is red")
         self.assertEqual((event.channel, event.content), ("whisper", "the key is red"))
         self.assertEqual(members(event.audience), {stable_id(self.char1)})
-        self.script.runtime.last_turn_at = 0.0
-        seen = self.shown(self.script.at_tick)
-        self.assertIn("Well met.", " ".join(seen[self.char1]))
-        self.assertNotIn("Well met.", " ".join(seen[self.char2]))
+        own, other = self.answered()
+        self.assertIn("Well met.", own)
+        self.assertNotIn("Well met.", other)
         self.row("a whisper, and its answer", "private")
 
     def test_hears_pose(self) -> None:
@@ -325,16 +323,14 @@ class TestThisGame(EvenniaTest):
         """It answers aloud, picks up and gives."""
         thing = create_object(self.object_typeclass, key="lamp", location=self.room)
         evennia_ai.heard([self.body], self.char1, f"{self.name}, good evening", to=self.body)
-        self.script.runtime.last_turn_at = 0.0
-        seen = self.shown(self.script.at_tick)
-        self.assertIn("Well met.", " ".join(seen[self.char1]))
+        self.assertIn("Well met.", self.answered()[0])
         self.shown(lambda: self.script.game.get("lamp"))
         self.assertEqual(thing.location, self.body)
         if not self.gives(thing):
             with override_settings(EVENNIA_AI_ACT_BY={"give": _GIVE}):
                 if self.gives(thing):
-                    _ACT_BY["give"] = _GIVE
-            if _ACT_BY or self.player_gives(thing):
+                    _ENTRIES["ACT_BY"]["give"] = _GIVE
+            if _ENTRIES["ACT_BY"] or self.player_gives(thing):
                 self.fail("it cannot give a thing as players do")
             self.row("give", "no player can")
 
@@ -351,52 +347,46 @@ class TestThisGame(EvenniaTest):
         self.shown(lambda: self.char1.execute_cmd(line, session=self.session))
         return bool(thing.location == self.char2)
 
-    def spoken(self, way: str, words: str) -> dict[Any, list[str]]:
+    def spoken(self, way: str) -> dict[Any, list[str]]:
         """What each player is shown of what the assistant says or does: lines with the words."""
         act = self.script.game.say if way == "say" else self.script.game.emote
-        shown = self.shown(lambda: act(words))
+        shown = self.shown(lambda: act(WORDS[way]))
         return {
-            person: [line for line in lines if words in line] for person, lines in shown.items()
+            person: [line for line in lines if WORDS[way] in line]
+            for person, lines in shown.items()
         }
 
     def test_speaks_as_itself(self) -> None:
         """Others see who speaks, by the name that they know."""
-        for way, words in (("say", "Well met."), ("pose", "smiles.")):
-            for person, lines in self.spoken(way, words).items():
+        for way, words in WORDS.items():
+            spoken = self.spoken(way)
+            for person, lines in spoken.items():
                 self.row(f"it {way}s {words!r}, seen by {person.key}", f"{lines}")
                 name = name_of(self.body, person)
                 self.assertTrue(lines, f"{person.key} was shown nothing of what it {way}s")
                 for line in lines:
                     self.assertIn(name.lower(), line.lower())
                     self.assertNotIn("/me", line.lower())
-            self.compare(way, words)
+            self.compare(way, spoken[self.char2][0])
 
-    def compare(self, way: str, words: str) -> None:
-        """Note the line to add where players of this game speak in another form."""
+    def compare(self, way: str, line: str) -> None:
+        """Note the line to add where players of this game speak in another form than in `line`."""
         command = self.command("say" if way == "say" else self.pose)
-        if command is None:
+        if command is None or way in conf.setting("SPEAK_BY"):
             return
-        theirs = self.type(f"{command.key} {words}")
+        shown = self.type(f"{command.key} {WORDS[way]}")[self.char2]
+        theirs = next((each for each in shown if WORDS[way] in each), "")
         forms = {
-            self.form(lines, name_of(speaker, self.char2), words)
-            for speaker, lines in (
-                (self.char1, theirs[self.char2]),
-                (self.body, self.spoken(way, words)[self.char2]),
-            )
+            plain(form).lower().replace(name_of(speaker, self.char2).lower(), "NAME")
+            for speaker, form in ((self.char1, theirs), (self.body, line))
         }
-        if len(forms) > 1 and way not in conf.setting("SPEAK_BY"):
-            _SPEAK_BY[way] = command.key
-
-    @staticmethod
-    def form(lines: Iterable[str], name: str, words: str) -> str:
-        """How a line is shown, whoever speaks."""
-        line = plain(next((line for line in lines if words in line), ""))
-        return line.lower().replace(name.lower(), "NAME")
+        if len(forms) > 1:
+            _ENTRIES["SPEAK_BY"][way] = command.key
 
     def test_speaks_once(self) -> None:
         """What it says, does or whispers is shown once to each, and a whisper to one alone."""
-        for way, words in (("say", "Well met."), ("pose", "smiles.")):
-            for person, lines in self.spoken(way, words).items():
+        for way, words in WORDS.items():
+            for person, lines in self.spoken(way).items():
                 self.row(f"it {way}s {words!r}, shown to {person.key}", f"times: {len(lines)}")
                 self.assertEqual(len(lines), 1, lines)
         shown = self.shown(lambda: self.script.game.whisper(stable_id(self.char1), "Psst."))
