@@ -29,17 +29,17 @@ def change_option(
     label = f"{name}.{key}" if key else name
     before, problems = getattr(script.config, name), set(script.state.problems)
     is_default = text.strip().lower() in ("", "default")
-    value: Any = None
+    values: dict[str, Any] = {}
     if key:
-        own = script.state.own(name) or {}
-        value = {part: own[part] for part in own if part != key}
+        own = dict(script.state.own(name) or {})
+        own.pop(key, None)
         if not is_default:
-            value[key] = AssistantConfig.parsed(name, text, key=key)
-        value = check_option(name, value, script.allowed) if value else None
+            own[key] = AssistantConfig.parsed(name, text, key=key)
+        if own:
+            values[name] = check_option(name, own, script.allowed)
     elif not is_default:
-        value = AssistantConfig.parsed(name, text, script.allowed)
-    unset = (name,) if is_default and not value else ()
-    set_options(script, {} if unset else {name: value}, by, is_admin, unset)
+        values[name] = AssistantConfig.parsed(name, text, script.allowed)
+    set_options(script, values, by, is_admin, unset={name} - values.keys())
     now, was = (each.get(key) if key else each for each in (getattr(script.config, name), before))
     says = f"is the default again: {shown(now)}" if is_default else f"is now {shown(now)}"
     script.log(f"{by} sets {label}: {says}")
