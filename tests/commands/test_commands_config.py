@@ -82,7 +82,9 @@ class TestConfig(WholePagesTest):
         self.assertTold("aiconfig Aria emotes.wake = stirs.", "emotes.wake is now stirs.")
         self.assertTold("aiconfig Aria emotes.sleep = none", "emotes.sleep is now None")
         self.assertEqual(self.script.config.emotes, {**EMOTES, "wake": "stirs.", "sleep": None})
-        self.assertTold("aiconfig Aria emotes.wake = default", "emotes.wake is stirs and wakes up")
+        self.assertTold(
+            "aiconfig Aria emotes.wake = default", "the default again: stirs and wakes up"
+        )
         self.assertEqual(self.script.db.emotes, {"sleep": None})
         self.typed("aiconfig Aria emotes.sleep = default")
         self.assertFalse(self.script.attributes.has("emotes"))
