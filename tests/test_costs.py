@@ -239,6 +239,20 @@ class TestCosts(unittest.TestCase):
                         most = MOST_TIMES * first.get(kind, 0) + (GRACE if "bytes" in kind else 1)
                         self.assertLessEqual(count, most, (kind, costs))
 
+    def test_a_search_of_profiles(self):
+        """It looks at those that hold the words, however many others there are."""
+        counts = []
+        for size in SIZES:
+            entities = EntityHandler(MemoryStore())
+            for n in range(size):
+                person = new_profile(f"o{n}", f"Guest {n}", 0.0)
+                entities.put({person.id: observe(person, f"She likes cider {n}.", 0.0, "m1")})
+            baker = observe(new_profile("b", "Elin", 0.0), "Elin bakes bread.", 0.0, "m1")
+            entities.put({"b": baker})
+            self.assertEqual(entities.telling("Who bakes bread?"), [baker])
+            counts.append(steps(entities.telling, "Who bakes bread?"))
+        self.assertLessEqual(max(counts), counts[0] + 3)
+
     def test_a_line_in_a_circle(self):
         """To know the widest view takes as long however many circles of others there are."""
         counts = []

@@ -8,6 +8,7 @@ A search reads the profiles as they are, so former or forgotten observations are
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -46,11 +47,13 @@ class Names:
         self._profile_of = profile_of
         self.shown: dict[str, str] = {}  # the name of each profile, by its id
         self._called: dict[str, dict[str, None]] = {}
-        self._words: dict[str, tuple[Profile, frozenset[str]]] = {}
+        self._told: dict[str, set[str]] = {}  # the ids of the profiles that hold a telling word
+        self._unread: dict[str, None] = {}  # the ids of those whose words are still to be read
 
     def add(self, profile: Profile) -> None:
         """Note the names of a profile, new or changed."""
         self.shown[profile.id] = profile.name
+        self._unread[profile.id] = None
         for name in map(bare, profile.names(STAFF)):
             if name:
                 self._called.setdefault(name, {})[profile.id] = None
@@ -58,7 +61,9 @@ class Names:
     def drop(self, profile: Profile) -> None:
         """Forget the names and words of a profile that is gone, or is to lose some."""
         self.shown.pop(profile.id, None)
-        self._words.pop(profile.id, None)
+        self._unread.pop(profile.id, None)
+        for word in _words_of(profile):
+            self._told.get(word, set()).discard(profile.id)
         for name in map(bare, profile.names(STAFF)):
             self._called.get(name, {}).pop(profile.id, None)
 
@@ -70,14 +75,27 @@ class Names:
         profiles = filter(None, map(self._profile_of, self._called.get(name, ())))
         return tuple(p.id for p in profiles if name in map(bare, p.names(audience)))
 
-    def words(self, profile: Profile) -> frozenset[str]:
-        """The telling words of all names and observations of a profile."""
-        known, words = self._words.get(profile.id, (None, frozenset[str]()))
-        if known is not profile:
-            texts = (*profile.names(STAFF), *(item.words for item in profile.observations))
-            words = frozenset(telling_words(" \n".join(texts)))
-            self._words[profile.id] = profile, words
-        return words
+    def read_words(self, most: int) -> bool:
+        """Read the telling words of so many profiles; returns whether some are left."""
+        for key in list(self._unread)[:most]:
+            del self._unread[key]
+            if profile := self._profile_of(key):
+                for word in _words_of(profile):
+                    self._told.setdefault(word, set()).add(key)
+        return bool(self._unread)
+
+    def telling(self, query: str) -> list[Profile]:
+        """The profiles that hold more than half of a query's telling words."""
+        wanted = telling_words(query)
+        counts = Counter(key for word in wanted for key in self._told.get(word, ()))
+        enough = (key for key, n in counts.items() if n > LEAST_SHARE * len(wanted))
+        return list(filter(None, map(self._profile_of, enough)))
+
+
+def _words_of(profile: Profile) -> frozenset[str]:
+    """The telling words of all names and observations of a profile."""
+    texts = (*profile.names(STAFF), *(item.words for item in profile.observations))
+    return frozenset[str]().union(*map(_telling, texts))
 
 
 def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person") -> Profile:
@@ -249,27 +267,14 @@ def is_about(sentence: str, entity_id: str, names: NamesOf) -> bool:
     return False
 
 
-def found_observations(
-    profiles: Iterable[Profile],
-    words_of: Callable[[Profile], frozenset[str]],
-    query: str,
-    audience: str,
-) -> list[Hit]:
+def found_observations(profiles: Iterable[Profile], query: str, audience: str) -> list[Hit]:
     """The beliefs that have more than half of a query's telling words, best first.
 
     At most `MOST_FOUND` that the audience may know, of equal ones the newest first; the score is
-    the share of the query's words.
-
-    Args:
-        profiles: All that is known.
-        words_of: Returns all telling words of a profile, as `Names.words`.
-        query: What is looked for.
-        audience: Who may know what is found.
+    the share of the query's words. `profiles` are those that may hold so many (`Names.telling`).
     """
     wanted, hits = telling_words(query), list[Hit]()
     for profile in profiles:
-        if len(wanted & words_of(profile)) <= LEAST_SHARE * len(wanted):
-            continue
         shown = " ".join(profile.names(audience))
         for belief in profile.beliefs(audience):
             words = _telling(shown) | _telling(belief.observation.words)

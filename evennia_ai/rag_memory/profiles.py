@@ -47,12 +47,17 @@ class EntityHandler:
 
     @property
     def _names(self) -> Names:
-        for _ in self.warm():  # what it has not read
+        for _ in self._read_names():  # what it has not read
             pass
         return self._index
 
     def warm(self) -> Iterator[None]:
-        """Reads all profiles and their names in advance, a few at each step."""
+        """Reads all profiles, their names and words in advance, a few at each step."""
+        yield from self._read_names()
+        while self._index.read_words(BATCH):
+            yield
+
+    def _read_names(self) -> Iterator[None]:
         if self._unread is None:
             self._unread = list(self._known)
         while self._unread:
@@ -79,9 +84,12 @@ class EntityHandler:
         """The names of all profiles, without reading these; maybe of some that are gone."""
         return list(self._names.shown.values())
 
-    def words(self, profile: Profile) -> frozenset[str]:
-        """The telling words of a profile; may be called on any thread."""
-        return self._index.words(profile)
+    def telling(self, query: str) -> list[Profile]:
+        """The profiles that hold more than half of a query's telling words."""
+        names = self._names
+        while names.read_words(BATCH):  # what is new since `warm`
+            pass
+        return names.telling(query)
 
     def called(self, text: str, shortest: int = 1) -> list[Profile]:
         """The profiles that a text names, by any of their names, or of which it is the id."""

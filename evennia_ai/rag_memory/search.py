@@ -193,15 +193,8 @@ class Memory:
         notes = found_notes(self.quarantine.notes(self.notes()), query.text, query.audience)
         others = [*notes, *(yield self._memories(query))]
         entities = self.entities() if query.observations else None
-        if entities and (profiles := entities.profiles()):
-            # Not in the mind's process: profiles would take longer to send than to read.
-            observed = self.work(
-                found_observations,
-                list(profiles.values()),
-                entities.words,
-                query.text,
-                query.audience,
-            )
+        if entities and (profiles := entities.telling(query.text)):
+            observed = self.work(found_observations, profiles, query.text, query.audience)
             others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
         # Of those in quarantine there may be many, all ahead of the others.
         most = DEEP if self.quarantine.sources else query.limit

@@ -103,8 +103,9 @@ class TestFound(unittest.TestCase):
         names = Names(profiles.get)
         for profile in profiles.values():
             names.add(profile)
-        known = profiles.values()
-        return [h.text for h in found_observations(known, names.words, query, audience)]
+        while names.read_words(1):
+            pass
+        return [h.text for h in found_observations(names.telling(query), query, audience)]
 
     def test_by_most_words(self):
         """More than half of the words must be there, in any form, the entity's name among them."""
@@ -113,6 +114,21 @@ class TestFound(unittest.TestCase):
         self.assertEqual(self.texts(known, "is Elin keeping a bee?"), ["Elin keeps bees."])
         self.assertEqual(self.texts(known, "the keeper of the seal of Ford"), [])
         self.assertEqual(self.texts(known, "the"), [])
+
+    def test_what_is_gone(self):
+        """Words of a profile that was dropped find nothing; those of a changed one as it is."""
+        known = profile("Elin", "Elin keeps bees.") | profile("Amy", "Amy keeps bees.")
+        names = Names(known.get)
+        for each in known.values():
+            names.add(each)
+        names.read_words(1)
+        for each in ("n.elin", "n.amy"):  # one that was read, and one that was not
+            names.drop(known[each])
+        names.add(profile("Amy", "Amy keeps goats.")["n.amy"])
+        self.assertFalse(names.read_words(9))
+        self.assertEqual(names.telling("keeps bees"), [known["n.amy"]])
+        del known["n.amy"]
+        self.assertEqual(names.telling("keeps bees"), [])
 
     def test_named_people(self):
         """Whoever the query names comes first."""
