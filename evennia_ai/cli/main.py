@@ -77,7 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="evennia-ai", description="A living AI assistant for Evennia games."
+        prog="evennia-ai",
+        description="A living AI assistant for Evennia games.",
+        epilog="For example: evennia-ai new mygame. More examples: evennia-ai new --help",
     )
     parser.add_argument("--version", action="version", version=f"evennia-ai {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
