@@ -53,12 +53,12 @@ $(STAMP): pyproject.toml constraints.txt
 	    echo "Creating $(VENV) with $$python"; \
 	    rm -rf "$(VENV)"; "$$python" -m venv "$(VENV)"; \
 	fi
-	@echo "Installing evennia-ai and some 130 packages it needs into $(VENV): 700 MB on disk, one to"
-	@echo "three minutes. The largest:"
+	@echo "Installing evennia-ai and some 130 packages it needs into $(VENV): 150 MB to download, 700 MB"
+	@echo "on disk, one to three minutes, half of it for the last step. The largest packages:"
 	@set -o pipefail; $(PIP) --editable '.[test]' | grep --line-buffered -oE \
-	    '(Downloading|Using cached) [^ ]+whl \([0-9.]+ MB\)|Installing collected packages'
+	    '(Downloading|Using cached) [^ ]+whl \([0-9.]+ MB\)|Installing (build|collected)[a-z ]+'
 	@touch $(STAMP)
-	@du -sh $(VENV) | sed 's/\t.*/ are in $(VENV). To try it: make demo/'
+	@echo "Installed: $(VENV) holds $$(du -sh $(VENV) | cut -f1). To try it: make demo"
 
 install-lint: $(STAMP)
 	@$(BIN)/ruff --version >/dev/null 2>&1 || \

@@ -295,7 +295,7 @@ class CmdAI(AssistantCommand):
                 script.db.enabled = was_enabled
                 self.tell(f"{name} was not deleted.")
             raise
-        self.tell(f"{name} is deleted. Its export is in {path}")
+        self.tell(f"{name} is deleted. Its export is in {path}; back with: ai/import {path.name}")
 
     def do_import(self) -> Steps[None]:
         file = self.lhs.strip()
