@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evennia import DefaultCharacter, ScriptDB
@@ -234,8 +233,7 @@ class AssistantMixin:
         script = self.assistant
         if script is not None and move_type == "give" and source_location.has_account:
             audience, what = room_audience(self, source_location), name_of(moved_obj, self)  # type: ignore
-            gift = partial(script.bonds.note_gift, source_location, what, audience)
-            script.survived("a gift", gift, None)
+            script.of_features(lambda each: each.given(script, source_location, what, audience))
 
     def at_rename(self, oldname: str, newname: str) -> None:
         """The script goes by the name of its body."""

@@ -38,7 +38,7 @@ PREFIX = "EVENNIA_AI_"
 # Told of each dotted path that cannot be used.
 Report = Callable[[ConfigError], None] | None
 # The features of this package, by dotted names.
-SHIPPED = ("evennia_ai.features.errands.Errands",)
+SHIPPED = ("evennia_ai.features.errands.Errands", "evennia_ai.features.bonds.Bonds")
 
 
 def _caps(caps: Any) -> Any:

@@ -8,12 +8,14 @@ in ``life.records(name, kind)``: sealed, shown to nobody, and forgotten by the f
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
+    from evennia_ai.history.messages import Message
+    from evennia_ai.llm_interaction.values import TurnRequest
     from evennia_ai.privacy.closure import Forgetting
     from evennia_ai.protocol import Assistant
     from evennia_ai.turns.tools.base import Tool
@@ -29,6 +31,22 @@ class Feature(ABC):
     tools: ClassVar[Sequence[type[Tool]]] = ()
     # Dotted names of its command classes: they import Evennia, which services do not.
     commands: ClassVar[Sequence[str]] = ()
+
+    def lines(
+        self, life: Assistant, turn: TurnRequest, present: Mapping[str, str]
+    ) -> Iterable[str]:
+        """What is on the assistant's mind, a line of the prompt each.
+
+        Only what the turn's audience may know: ``life.seen(turn.audience, trusted=True)`` tells.
+        `present` has the names of those who are here, by their stable ids.
+        """
+        return ()
+
+    def heard(self, life: Assistant, lines: Sequence[Message]) -> None:  # noqa: B027
+        """Lines were heard and stored; arrivals are some, with the channel ``arrive``."""
+
+    def given(self, life: Assistant, giver: Any, what: str, audience: str) -> None:  # noqa: B027
+        """A player gave it a thing, which all of an audience saw."""
 
     def due(self, life: Assistant) -> Deferred[str] | str:
         """Do what is due now; called at each tick, awake and asleep.

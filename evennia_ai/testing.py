@@ -18,9 +18,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 from twisted.internet.defer import Deferred, execute, fail, succeed
 from twisted.internet.task import Clock
 
-from evennia_ai import conf
 from evennia_ai.background import Worker
 from evennia_ai.errors import StoreError, ToolError
+from evennia_ai.feature import Feature
 from evennia_ai.game.parts import Assistant
 from evennia_ai.history.audience import PUBLIC, members, private, visible
 from evennia_ai.history.messages import new_id
@@ -42,6 +42,7 @@ from evennia_ai.turns.options import OPTIONS, Layer
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import Amount
+from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
 
 P = ParamSpec("P")
@@ -504,9 +505,9 @@ class FakeAssistant(Assistant):
         assert aria.game.said == [("public", "Good evening.")]
 
     By default the model says nothing. `store` keeps the script's values, `body_store` the body's.
-    Other keyword arguments are options, or attributes of `Assistant`. `audits` holds what was
-    logged, by kind (``log`` or an audit's kind), and `errors` the errors that were survived, each
-    with what was being done.
+    Other keyword arguments are options, or attributes of `Assistant`, as `features`; by default it
+    has none. `audits` holds what was logged, by kind (``log`` or an audit's kind), and `errors` the
+    errors that were survived, each with what was being done.
     """
 
     key = scope = "Aria"
@@ -514,6 +515,8 @@ class FakeAssistant(Assistant):
     model_name = "scripted/model"
     allowed = Allowed()
     enabled = ready = True
+    features: Sequence[Feature] = ()
+    known_features: Sequence[Feature] = ()
     extracts_memories = False
     moderator: Moderator | None = None
 
@@ -531,7 +534,6 @@ class FakeAssistant(Assistant):
         self.clock = clock or Clock()
         if clock is None:
             self.clock.advance(1_800_000_000.0)
-        self.features, self.known_features = conf.features(), conf.features(more=conf.SHIPPED)
         for name, value in config.items():
             if name in OPTIONS:
                 self.store.set(name, value)
@@ -544,7 +546,9 @@ class FakeAssistant(Assistant):
         self.shared_spend = SharedSpend(MemorySpend(), lambda: self.spend_caps)
         self.runtime = Runtime(last_heard_at=self.now(), last_spoke_at=self.now())
         self.game = cast(Any, FakeGame())
-        self.tools = ToolRegistry(conf.usable_tools(self.features))
+        self.known_features = self.known_features or self.features
+        brought = (tool for feature in self.features for tool in feature.tools)
+        self.tools = ToolRegistry((*BUILTIN_TOOLS, *brought))
         self.obj = FakeBody(body_store or MemoryStore(), self.now, self.memory)
         self.errors: list[tuple[str, BaseException]] = []
         self.audits: list[tuple[str, Any]] = []

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
+from evennia_ai import conf
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
@@ -122,7 +123,10 @@ class MemoryWorld:
         self.clock.advance(START)
         self.model = model or ScriptedModel()
         self.semantic, self.index = MemorySemanticStore(), MemoryIndex()
-        self.attributes = {}
+        self.attributes = {
+            "features": conf.features(),
+            "known_features": conf.features(more=conf.SHIPPED),
+        }
         self._start()
         self.configure(**config)
 

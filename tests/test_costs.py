@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from twisted.internet.defer import maybeDeferred
 
+from evennia_ai.features.bonds import note_event
 from evennia_ai.history.archive import SUMMARIES
 from evennia_ai.history.audience import PUBLIC, Views, private
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import SEGMENT_MESSAGES, Segment, SummaryRecord
-from evennia_ai.rag_memory.bonds import Bonds
 from evennia_ai.rag_memory.entities import new_profile, observe, profile_met
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import KEEP_DAYS
@@ -25,7 +25,7 @@ from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL
 from evennia_ai.sleep.cycle import SLEEP_STEPS
-from evennia_ai.testing import MemoryStore
+from evennia_ai.testing import FakeAssistant, MemoryStore
 from tests.growth import steps
 from tests.memory_assistant import MemoryWorld, MemoryWorldTest
 from tests.waiting import wait_for
@@ -202,10 +202,10 @@ def note(size):
 def feeling(size):
     """An event of one bond beside many."""
     store = CountingStore()
-    bonds = Bonds(store, lambda: 1e9)
+    aria = FakeAssistant(store=store)
     for n in range(size):
-        bonds.note(Speaker(f"Guest {n}", f"o{n}"), 5, "was kind")
-    return store, lambda: bonds.note(Speaker("Guest 7", "o7"), 5, "was kind again")
+        note_event(aria, Speaker(f"Guest {n}", f"o{n}"), 5, "was kind")
+    return store, lambda: note_event(aria, Speaker("Guest 7", "o7"), 5, "was kind again")
 
 
 COSTS = {

@@ -8,14 +8,13 @@ import evennia_ai
 
 PACKAGE = Path(evennia_ai.__file__).parent
 # What shows it: to people, to the model.
-SHOWING = ("commands", "web", "staff", "turns", "llm_interaction")
+SHOWING = ("commands", "web", "staff", "turns", "llm_interaction", "features")
 # Methods that hand out content without asking who looks, by the attribute that holds the object.
 READS = {
     "history": "messages by_ids around segment segments summaries summary below raw_back archived",
     "journal": "recent stretch all get oldest",
     "entities": "profiles get archived archived_profiles profiles_for",
     "ledger": "entries closed everything get",
-    "bonds": "all get",
     "memory": "search",
     "budgets": "events newest",
 }

@@ -10,7 +10,6 @@ from evennia.utils import logger
 
 from evennia_ai.commands.assistants import CmdAI
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.commands.bonds import CmdAIBond
 from evennia_ai.commands.budget import CmdAIBudget
 from evennia_ai.commands.card import CmdAICard
 from evennia_ai.commands.compaction import CmdCompact
@@ -35,7 +34,6 @@ COMMANDS = (
     CmdCompact,
     CmdAIMemory,
     CmdAIRemember,
-    CmdAIBond,
     CmdAIForget,
     CmdAIPage,
 )

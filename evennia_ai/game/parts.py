@@ -1,7 +1,7 @@
 """What an assistant in a game and a fake one have in common: its handlers, made at first use."""
 
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -23,7 +23,6 @@ from evennia_ai.llm_interaction.limits import PLAIN_SUMMARY_TOKENS, TAIL_TOKENS,
 from evennia_ai.llm_interaction.regions import Caps
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind
-from evennia_ai.rag_memory.bonds import Bonds
 from evennia_ai.rag_memory.indexing import memory_of, mend_index
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler
@@ -135,11 +134,6 @@ class Assistant:
     def ledger(self) -> LedgerHandler:
         """Notes people approved, pinned into every prompt."""
         return LedgerHandler(self.store, lambda: self.now())
-
-    @cached_property
-    def bonds(self) -> Bonds:
-        """What it feels for people."""
-        return Bonds(self.store, lambda: self.now(), self.who)
 
     @cached_property
     def records(self) -> Callable[[str, type[R]], Cache[R]]:
@@ -261,6 +255,13 @@ class Assistant:
 
             result.addErrback(failed)
         return result
+
+    def of_features(self, ask: Callable[[Feature], T]) -> list[T | None]:
+        """What each feature answers; None for one that raises, which is logged."""
+        return [
+            self.survived(f"the feature {feature.name}", partial(ask, feature), None)
+            for feature in self.features
+        ]
 
     def between_turns(self, function: Callable[[], Any]) -> Deferred[Any]:
         """As `run_exclusive`, for something short, beside a compaction in the background."""

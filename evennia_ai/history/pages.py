@@ -105,6 +105,10 @@ class Cache(Generic[T]):
         self.store.set(key, self._write(value), self.category)
         self._keep(key, self.store.stamp(key, self.category), value)
 
+    def delete(self, key: str) -> None:
+        """Remove a value."""
+        self.store.delete(key, self.category)
+
     def _current(self, key: str, stamp: object) -> T | None:
         stamped, value = self._known.pop(key, (None, None))
         if stamp is None:

@@ -37,7 +37,7 @@ from evennia_ai.language.tables import DEFAULT, tables
 from evennia_ai.recall.values import Hit, seconds
 
 # Labels of the notes in the newest turn.
-NOW, HERE, ABOUT, FEELING = "Now", "Here", "About", "You feel"
+NOW, HERE, ABOUT, MIND = "Now", "Here", "About", "On your mind"
 REMEMBERED, KNOWN, BEFORE = "You remember", "You know", "What happened before"
 RELATED = "Related past experience"
 PASSED, LANGUAGE, NOBODY, AGAIN = "Time passes", "Answer in", "Nobody spoke to you", "Once more"
@@ -63,7 +63,7 @@ _LEDGER_ROWS = re.compile(rf"^{re.escape(LEDGER)}:\n(?P<rows>(?:[^\n]+\n?)+)", r
 _IDENTITY = re.compile(r"^You are (?P<name>[^\n,.]{1,80})", re.MULTILINE)
 # How a note begins; a reply that holds one goes on with the prompt.
 _LABELS = (
-    *(NOW, HERE, ABOUT, FEELING, REMEMBERED, RELATED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY),
+    *(NOW, HERE, ABOUT, MIND, REMEMBERED, RELATED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY),
     *(AGAIN, DONE, NOTICED),
 )
 NOTE_BEGINS = re.compile(rf"^\((?:{'|'.join(_LABELS)})\b[^:()\n]{{0,80}}:", re.MULTILINE)

@@ -383,7 +383,7 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
         "": True,
         "asked": True,
         "obeyed": game.obeys(asker),
-        "met": seen.profile(asker) is not None or bool(seen.bond(asker).events),
+        "met": seen.profile(asker) is not None,
         "things": (has_things := game.has_things_for(asker)),
         "carried": has_things and bool(game.carried()),
         "older": seen.has_summaries(),
@@ -450,8 +450,9 @@ def _passing_notes(script: Assistant, request: TurnRequest) -> list[str]:
     for known in (*(str(person["id"]) for person in people), place, *game.things(asker)):
         if (profile := seen.profile(known)) and (facts := profile.facts(audience, PROFILE_FACTS)):
             rows.append(note(f"{conversation.ABOUT} {shown_name(profile.name)}", "; ".join(facts)))
-    feelings = seen.feelings({str(p["id"]): str(p["key"]) for p in people}, script.now())
-    rows += [note(conversation.FEELING, line) for line in feelings]
+    present = {str(person["id"]): str(person["key"]) for person in people}
+    for lines in script.of_features(lambda each: [*each.lines(script, request, present)]):
+        rows += [note(conversation.MIND, line) for line in lines or ()]
     rows += [note(conversation.DONE, what) for what in request.done]
     if request.reason:
         rows.append(

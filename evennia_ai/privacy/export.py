@@ -100,12 +100,6 @@ def _of_player(
                 if note.by.id in people
                 or (not set(people).isdisjoint(note.about) and may_know(note.audience))
             ],
-            "bonds": [
-                event.to_dict()
-                for person in people
-                for event in script.bonds.get(person).events
-                if may_know(event.audience)
-            ],
             "observations": [
                 item.text
                 for profile in filter(None, map(body.entities.get, people))

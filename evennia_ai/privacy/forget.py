@@ -123,10 +123,9 @@ class _Removal:
             self.script.state.outbox = sorted({*self.script.state.outbox, *ids})
         yield from self._messages(plan.replies.union(*plan.parts.values()) - plan.theirs)
         step("forget features")
-        gone = plan.theirs | plan.replies | plan.things
         for feature in self.script.known_features:
             feature.forget(self.script, self.people, plan)
-        self.script.bonds.forget(self.people, gone, plan.holds_own)
+            yield
         step("forget profiles")
         yield from self.character.entities.forget(self._profile_left)
         step("forget notes")

@@ -12,7 +12,7 @@ Alice whispers "the key is under the mat" to Aria, and says "it rains" aloud. Th
 - ``script.seen("private:alice+bram")`` holds "it rains": Bram did not hear the whisper.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TypeVar
@@ -25,7 +25,6 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.records import SummaryRecord
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.bonds import TALK, Bond, mood_line
 from evennia_ai.rag_memory.journal_entry import JournalEntry
 from evennia_ai.rag_memory.ledger import Note, in_prompt_order
 from evennia_ai.rag_memory.profile import Observation, Profile
@@ -51,6 +50,10 @@ class Seen:
     def shows(self, audience: str) -> bool:
         """Whether the viewer may see material of an audience."""
         return visible(audience, self.audience)
+
+    def trusts(self, person: str) -> bool:
+        """Whether what somebody (stable id) says counts for the viewer."""
+        return not self._trusted or person not in self._script.memory.quarantine.sources
 
     # Talk
 
@@ -167,26 +170,6 @@ class Seen:
     def _pinnable(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         shown = tuple(note for note in notes if self.shows(note.audience))
         return self._script.memory.quarantine.notes(shown) if self._trusted else shown
-
-    # Bonds
-
-    def bond(self, person: str) -> Bond:
-        """What is felt for somebody (stable id), as far as the viewer may know why."""
-        untrusted = self._trusted and person in self._script.memory.quarantine.sources
-        return self._script.bonds.get(person).only(
-            lambda event: self.shows(event.audience) and not (untrusted and event.by == TALK)
-        )
-
-    def bonds(self) -> dict[str, Bond]:
-        """All bonds that the viewer may know something of, by stable id."""
-        bonds = {person: self.bond(person) for person in self._script.bonds.all()}
-        return {person: bond for person, bond in bonds.items() if bond.events}
-
-    def feelings(self, present: Mapping[str, str], now: float) -> list[str]:
-        """What a prompt says of bonds with those present (names by stable id), and of the mood."""
-        bonds = {person: self.bond(person) for person in present}
-        lines = [bonds[person].line(name, now) for person, name in present.items()]
-        return list(filter(None, [*lines, mood_line(bonds.values(), now)]))
 
     # Search, requests
 

@@ -4,15 +4,12 @@ A turn that nobody asked for may only speak, pose or do nothing: `agent_loop` dr
 of its model.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
-from evennia_ai.rag_memory.bonds import LIKED
 
 if TYPE_CHECKING:
     from evennia_ai.protocol import Assistant
@@ -87,11 +84,3 @@ RULES: tuple[tuple[str, Callable[["Assistant"], bool]], ...] = (
 def why_not(script: "Assistant") -> str:
     """Why an assistant does not speak unasked now, in words; empty if it may."""
     return next((why for why, holds in RULES if not holds(script)), "")
-
-
-def note_arrivals(script: "Assistant", events: Iterable[Message]) -> None:
-    """Take the coming of somebody whom it likes, as all may know, for a reason to speak."""
-    seen, now = script.seen(PUBLIC, trusted=True), script.now()
-    for event in events if script.config.initiative else ():
-        if event.channel == "arrive" and seen.bond(event.speaker_id).level(now) in LIKED:
-            script.runtime.cue = Cue(f"{event.speaker_name}, whom you like, has come", now)

@@ -47,7 +47,7 @@ from evennia_ai.sleep.compaction.due import (
 from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.ahead import see_company
 from evennia_ai.turns.heard import Group, by_speaker, resolved, wants_answer
-from evennia_ai.turns.initiative import CUE_S, QUIET, lately, note_arrivals, why_not
+from evennia_ai.turns.initiative import CUE_S, QUIET, lately, why_not
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.routine import follow_routine
 from evennia_ai.turns.spend import RATE_S
@@ -276,7 +276,7 @@ class Tick:
         if dropped:
             self.script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
         stored = self.script.history.append(events)
-        note_arrivals(self.script, events)
+        self.script.of_features(lambda each: each.heard(self.script, stored))
         self.runtime.take()  # only now: a write that fails must not lose what was heard
         return tuple(stored)
 

@@ -9,6 +9,7 @@ from evennia import Msg, create_object
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal, ToolError
 from evennia_ai.feature import CATEGORIES
+from evennia_ai.features.bonds import all_bonds, bond_with, note_event
 from evennia_ai.features.errands import NAME, OPEN, Errand, drop, open_errands, take
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
@@ -285,9 +286,9 @@ class TestDelivered(CommandLineTest):
         """A copy shows errands and bonds; whoever is forgotten takes them along."""
         self.assertTold("aierrand/remind Aria = in 2h: feed the cat", "e1")
         own = stable_id(self.char1)
-        self.script.bonds.note(self.char1, 10, "brought the ring")
+        note_event(self.script, self.char1, 10, "brought the ring")
         self.typed("aibond/note Aria = Char: 10: saved the inn")
-        self.typed("aibond/forget Aria = " + self.script.bonds.get(own).events[1].id)
+        self.typed("aibond/forget Aria = " + bond_with(self.script, own).events[1].id)
         path = wait_for(export_player(all_assistants(), [own]))
         [copy] = json.loads(path.read_text())["assistants"].values()
         self.assertEqual([each["text"] for each in copy["errands"]], ["feed the cat"])
@@ -296,5 +297,5 @@ class TestDelivered(CommandLineTest):
         self.assertIn(f'"person": "{own}"', log_text())
         self.typed("aiforget me")
         self.typed("aiforget me = yes", until="Forgotten:")
-        self.assertEqual((open_errands(self.script).errands, self.script.bonds.all()), ((), {}))
+        self.assertEqual((open_errands(self.script).errands, all_bonds(self.script)), ((), {}))
         self.assertNotIn(f'"person": "{own}"', log_text())

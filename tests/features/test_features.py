@@ -1,6 +1,12 @@
 """Features as such: each can be taken out, and what is left without one is named."""
 
+import ast
+import re
+import sys
 import unittest
+from pathlib import Path
+from types import ModuleType
+from unittest import mock
 
 from django.test import SimpleTestCase, override_settings
 
@@ -9,11 +15,18 @@ from evennia_ai.assistant_script import all_assistants
 from evennia_ai.commands import all_commands
 from evennia_ai.features.errands import open_errands, take
 from evennia_ai.game.seeing import stable_id
-from evennia_ai.history.messages import Speaker
+from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.messages import Speaker, utc_iso
 from evennia_ai.privacy.export import export_player
+from evennia_ai.privacy.forget import forget_people
 from evennia_ai.staff.doctor import check_tools
+from evennia_ai.testing import FakeGame, call
+from evennia_ai.turns.tick import Tick
 from tests.command_line import CommandLineTest
-from tests.waiting import wait_for
+from tests.memory_assistant import MemoryWorldTest
+from tests.waiting import alone, wait_for
+
+ALICE, BOB = (Speaker(name, FakeGame.people[name]) for name in ("Alice", "Bob"))
 
 # Tests of the core: hearing, answering, remembering, forgetting, commands.
 CORE = (
@@ -83,3 +96,48 @@ class TestBroken(CommandLineTest):
         self.assertIn("world.gone.Feature", self.typed("aistatus Aria"))
         self.assertTold("aierrand Aria", "has nothing to tell for you")
         self.assertIn("`EVENNIA_AI_FEATURES` names `world.gone.Feature`", check_tools(True).detail)
+
+
+class TestDocumented(MemoryWorldTest):
+    """The feature of the developing page, in a package of its own, does what the page says."""
+
+    def setUp(self):
+        text = (Path(__file__).parents[2] / "docs" / "developing.md").read_text(encoding="utf-8")
+        [code] = re.findall(r"```python\n(# world/drinks.py.*?)```", text, re.DOTALL)
+        [setting] = re.findall(r"EVENNIA_AI_FEATURES = (\[.*?\])", text, re.DOTALL)
+        module = ModuleType("world.drinks")
+        modules = {"world": ModuleType("world"), "world.drinks": module}
+        self.enterContext(mock.patch.dict(sys.modules, modules))
+        exec(code, module.__dict__)
+        listed = ast.literal_eval(setting)
+        self.assertEqual(listed, [*conf.SHIPPED, "world.drinks.Drinks"])
+        self.enterContext(override_settings(EVENNIA_AI_FEATURES=listed))
+        super().setUp()  # which makes an assistant with the features of the setting
+
+    def say(self, text, speaker, *answers, **fields):
+        """What the model reads of a line, after it has answered."""
+        self.hear(text, speaker, **fields)
+        self.world.later(5)
+        self.world.model.answers = list(answers)
+        wait_for(Tick(self.script).run())
+        return self.world.model.requests[-1].messages[-1]["content"]
+
+    def test_what_the_page_says(self):
+        """It notes what is said, tells it to those who may know, and forgets it."""
+        noted, mind = (
+            call("note_drink", drink="cider"),
+            "(On your mind: Alice likes to drink cider)",
+        )
+        whispered = {"channel": "whisper", "audience": private([ALICE.id])}
+        self.say("I like cider best.", ALICE, noted, "So do I.", **whispered)
+        self.assertIn(mind, self.say("And now?", ALICE, "Cider!", **whispered))
+        self.assertNotIn(mind, self.say("What does Alice drink, Aria?", BOB, "Who knows?"))
+        self.say("Aria, I like cider best.", ALICE, noted, "So do I.")
+        self.world.restart()
+        self.assertIn(mind, self.say("What does Alice drink, Aria?", BOB, "Cider!"))
+        [drinks] = [each for each in self.script.features if each.name == "drinks"]
+        own = drinks.export(self.script, [ALICE.id], lambda audience: True)
+        self.assertEqual(own, [{"name": "cider", "audience": PUBLIC}])
+        at = utc_iso(self.script.now())
+        wait_for(alone(forget_people, self.script, self.body, [ALICE.id], at))
+        self.assertEqual(drinks.export(self.script, [ALICE.id], lambda audience: True), [])

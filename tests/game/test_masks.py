@@ -13,6 +13,7 @@ from twisted.internet.defer import maybeDeferred
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.commands import AssistantCmdSet
 from evennia_ai.errors import ToolError
+from evennia_ai.features.bonds import note_event
 from evennia_ai.game.hearing import _as_known
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.rag_memory.ledger import people_named
@@ -158,7 +159,7 @@ class TestMasks(AssistantTest):
         fact = call("update_entity_observation", entity="a tall sailor", observation="owns Heron")
         self.model.answers = [fact, "Nice."]
         self.tick()
-        self.script.bonds.note(sailor, 20, "saved the inn")
+        note_event(self.script, sailor, 20, "saved the inn")
         bare, own = game.identify("a tall sailor")["id"], stable_id(sailor)
         self.assertEqual(bare, own)
         self.assertIn("owns Heron", self.profiles()[own])

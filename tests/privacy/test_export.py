@@ -7,6 +7,8 @@ from itertools import product
 
 from django.test import override_settings
 
+from evennia_ai import conf
+from evennia_ai.features.bonds import note_event
 from evennia_ai.features.errands import take
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
@@ -27,7 +29,7 @@ SECRET = "the vault is under the well"
 
 class ExportTest(unittest.TestCase):
     def setUp(self):
-        self.script = FakeAssistant()
+        self.script = FakeAssistant(features=conf.features())
         self.body = self.script.obj
         self.body.pk = 9
         folder = self.enterContext(tempfile.TemporaryDirectory())
@@ -64,7 +66,7 @@ class TestWhatOthersTold(ExportTest):
         self.script.ledger.add(SECRET, BOB, state="approved", about=[ALICE.id], audience=audience)
 
     def bond(self, audience):
-        self.script.bonds.note(ALICE, 3, SECRET, audience=audience)
+        note_event(self.script, ALICE, 3, SECRET, audience=audience)
 
     kinds = (journal_of_her_line, journal_of_both, observation, note_about_her, bond)
 
@@ -110,7 +112,7 @@ class TestWhatOthersTold(ExportTest):
                 SECRET, BOB, state="approved", audience=audience
             ),
             "errand": lambda _: take(self.script, BOB, CORA, SECRET),
-            "bond": lambda audience: self.script.bonds.note(BOB, 3, SECRET, audience=audience),
+            "bond": lambda audience: note_event(self.script, BOB, 3, SECRET, audience=audience),
         }.items():
             for audience in (*OPEN, *CLOSED):
                 with self.subTest(name, audience=audience):

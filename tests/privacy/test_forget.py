@@ -7,6 +7,7 @@ from dataclasses import replace
 from twisted.internet.defer import succeed
 
 from evennia_ai.errors import StoreError
+from evennia_ai.features.bonds import bond_with, note_event
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.pages import ASIDE, put_aside
@@ -180,9 +181,9 @@ class TestForgotten(ForgettingTest):
             (f"my boat is called {SECRET}{self.number}x", ""),
             ("paid", ""),
         ):
-            self.script.bonds.note(BOB, 5, why, source)
+            note_event(self.script, BOB, 5, why, source)
         self.forget()
-        left = [event.why for event in self.script.bonds.get(BOB.id).events]
+        left = [event.why for event in bond_with(self.script, BOB.id).events]
         self.assertEqual(left, ["helped Alice home", "paid"])
 
     def test_what_was_said_unasked(self):

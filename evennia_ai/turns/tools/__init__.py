@@ -4,7 +4,6 @@ Features bring more; a game adds its own by dotted path in `settings.EVENNIA_AI_
 """
 
 from evennia_ai.turns.tools.base import Tool, ToolContext
-from evennia_ai.turns.tools.bonds import NoteFeeling
 from evennia_ai.turns.tools.game import Drop, Emote, Get, Give, Look, Move, Noop, Say, Whisper
 from evennia_ai.turns.tools.journal import (
     AddJournalEntry,
@@ -34,7 +33,6 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     ExpandMemory,
     UpdateEntityObservation,
     ProposeLedgerEntry,
-    NoteFeeling,
     RequestCompaction,
     ContextSnapshot,
     ListContributors,

@@ -199,11 +199,11 @@ class Tool(ABC):
     # Whether a reply of such calls alone ends the turn where they succeed and the one who asked
     # notices something of it: nothing new is left to tell the model.
     concludes: ClassVar[bool] = False
-    # When a prompt offers it: always, or to an ``obeyed`` asker, to one ``met`` on an earlier day
-    # or with a bond, to whoever has ``asked``, where there are
-    # ``things`` to give or ``older`` talk, where memory is nearly ``full``, or when nobody asks and
-    # what was lived through is gone over (``sleep``). What a ``reply`` says and poses by itself is
-    # never offered; models that know such calls all the same may make them.
+    # When a prompt offers it: always, or to an ``obeyed`` asker, to one ``met`` on an earlier day,
+    # to whoever has ``asked``, where there are ``things`` to give or ``older`` talk, where memory
+    # is nearly ``full``, or when nobody asks and what was lived through is gone over (``sleep``).
+    # What a ``reply`` says and poses by itself is never offered; models that know such calls all
+    # the same may make them.
     serves: ClassVar[str] = ""
     # Traits the rest of the package asks for; `ToolTraits` says what each means.
     speaks: ClassVar[bool] = False

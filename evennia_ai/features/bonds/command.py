@@ -1,14 +1,13 @@
 """`aibond`: what an assistant feels for people, and why."""
 
 import re
-from operator import attrgetter
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
+from evennia_ai.features.bonds import STAFF_NOTE, all_bonds, drop, note_event, seen_bond
 from evennia_ai.game.seeing import player_ids, stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Speaker
-from evennia_ai.rag_memory.bonds import STAFF_NOTE
 from evennia_ai.staff.show import escaped
 
 
@@ -45,12 +44,14 @@ class CmdAIBond(AssistantCommand):
         script = self.assistant()
         name, now = script.obj.key, script.now()
         if self.audience == STAFF:
-            bonds = list(self.seen(script).bonds().values())
+            seen, people = self.seen(script), [*all_bonds(script)]
         else:
             seen = script.seen(private([stable_id(self.caller)]))
-            bonds = [seen.bond(each) for each in player_ids(self.caller)]
+            people = player_ids(self.caller)
         lines = []
-        for bond in filter(attrgetter("events"), bonds):
+        for bond in (seen_bond(script, seen, person) for person in people):
+            if not bond.events:
+                continue
             lines.append(f"{bond.name}: {bond.level(now)} ({bond.points(now):+d})")
             lines += [f"  {event.line}" for event in bond.events[::-1]]
         nothing = f"{name} has no bond of which you may know."
@@ -63,13 +64,13 @@ class CmdAIBond(AssistantCommand):
         script = self.assistant()
         person = Speaker(*script.game.player_called(parts[0]))
         by = f"by {self.caller.key}"
-        event = script.bonds.note(person, int(parts[1]), parts[2], by, by=STAFF_NOTE)
+        event = note_event(script, person, int(parts[1]), parts[2], by, by=STAFF_NOTE)
         script.audit("bond", act="note", event=event.id, person=person.id, points=event.points)
         self.tell(f"{script.obj.key} on {person.key}: {event.line}")
 
     def do_forget(self) -> None:
         script, wanted = self.assistant(), self.words()
-        if not script.bonds.drop(wanted):
+        if not drop(script, wanted):
             raise Refusal(f"There is no event `{wanted}`. See: aibond {script.obj.key}")
         script.audit("bond", act="forget", event=wanted)
         self.tell(f"{script.obj.key} no longer counts {wanted}.")

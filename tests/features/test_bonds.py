@@ -1,14 +1,31 @@
 """Bonds: events with sources, added by code and known by audience."""
 
 from contextlib import suppress
+from types import SimpleNamespace
 
 from evennia import create_object
 
 from evennia_ai.errors import Refusal
+from evennia_ai.features.bonds import (
+    EVENTS_KEPT,
+    GIFT,
+    HALF_LIFE_S,
+    TALK,
+    Bond,
+    Bonds,
+    Feeling,
+    all_bonds,
+    bond_with,
+    drop,
+    note_event,
+    note_talk,
+    seen_bond,
+)
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Speaker
-from evennia_ai.rag_memory.bonds import EVENTS_KEPT, GIFT, HALF_LIFE_S, TALK, Bond, Feeling
+from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.testing import FakeGame, call
 from evennia_ai.turns.tick import Tick
 from tests.base import PLAYED
@@ -21,12 +38,13 @@ DAY = 86_400
 
 
 class TestBonds(MemoryWorldTest):
-    @property
-    def bonds(self):
-        return self.script.bonds
-
     def level(self, viewer, person=ALICE):
-        return self.script.seen(viewer).bond(person.id).level(self.script.now())
+        return seen_bond(self.script, self.script.seen(viewer), person.id).level(self.script.now())
+
+    def feelings(self, *people):
+        """What prompts of a public turn say of people who are here."""
+        present = {person.id: person.key for person in people}
+        return [*Bonds().lines(self.script, TurnRequest(), present)]
 
     def say(self, text, *answers):
         self.hear(text, ALICE)
@@ -37,14 +55,14 @@ class TestBonds(MemoryWorldTest):
 
     def test_scene(self):
         """Scene 10: who does not know a reason sees neither it nor its points."""
-        self.bonds.note(ALICE, 10, "brought the lost ring", "quest:ring")
-        self.bonds.note(ALICE, 5, "told you her secret", audience=private([ALICE.id]))
+        note_event(self.script, ALICE, 10, "brought the lost ring", "quest:ring")
+        note_event(self.script, ALICE, 5, "told you her secret", audience=private([ALICE.id]))
         self.assertEqual(self.level(PUBLIC), "neutral")
         self.assertEqual(self.level(private([BOB.id])), "neutral")
         self.assertEqual(self.level(private([ALICE.id])), "friendly")
         self.assertEqual(self.level(STAFF), "friendly")
-        self.assertNotIn("secret", " ".join(self.script.seen(PUBLIC).feelings({}, 0.0)))
-        self.bonds.note(ALICE, 10, "paid her debts")
+        self.assertNotIn("secret", " ".join(self.feelings()))
+        note_event(self.script, ALICE, 10, "paid her debts")
         prompt = self.say("Good evening.", "Good evening, Alice.")
         self.assertIn('You are friendly to Alice; newest reason: "paid her debts"', prompt)
         self.assertIn('Your mood: pleased, because of Alice: "paid her debts"', prompt)
@@ -59,7 +77,7 @@ class TestBonds(MemoryWorldTest):
             self.world.later(700)
             self.world.configure(sleep_after_idle_s=None)
             self.say(f"You are wonderful, for the {n}th time.", praise, "Thank you.")
-        events = self.bonds.get(ALICE.id).events
+        events = bond_with(self.script, ALICE.id).events
         self.assertEqual({event.by for event in events}, {TALK})
         self.assertLessEqual(sum(event.points for event in events), 14)
         self.assertGreaterEqual(len(events), 6)
@@ -70,12 +88,12 @@ class TestBonds(MemoryWorldTest):
         for _ in range(20):
             self.world.later(DAY)
             with suppress(Refusal):
-                self.bonds.note_talk(ALICE, True, "again", "", PUBLIC)
-        self.assertEqual(sum(e.points for e in self.bonds.get(ALICE.id).events), 14)
-        self.bonds.note_talk(ALICE, False, "was rude", "", PUBLIC)
+                note_talk(self.script, ALICE, True, "again", "", PUBLIC)
+        self.assertEqual(sum(e.points for e in bond_with(self.script, ALICE.id).events), 14)
+        note_talk(self.script, ALICE, False, "was rude", "", PUBLIC)
 
     def test_offered_for_acquaintances(self):
-        """A prompt offers the tool for whom there is a bond, and not for a newcomer."""
+        """A prompt offers the tool for whom it has met before, and not for a newcomer."""
 
         def offered():
             self.say("Good evening.", "Good evening, Alice.")
@@ -83,7 +101,8 @@ class TestBonds(MemoryWorldTest):
             return "note_feeling" in [tool["function"]["name"] for tool in tools]
 
         self.assertFalse(offered())
-        self.bonds.note(ALICE, 1, "paid her debts")
+        profile = new_profile(ALICE.id, "Alice", self.script.now())
+        self.script.entities.put({profile.id: profile})
         self.assertTrue(offered())
 
     def test_only_from_own_lines(self):
@@ -94,11 +113,12 @@ class TestBonds(MemoryWorldTest):
         ):
             self.say("Do you like Bob?", call("note_feeling", **arguments), "I do.")
             self.world.later(700)
-        self.assertEqual(self.bonds.all(), {})
+        self.assertEqual(all_bonds(self.script), {})
         self.say("I like you.", call("note_feeling", person="Alice", change="worse", because="x"))
-        self.assertEqual([e.points for e in self.bonds.get(ALICE.id).events], [-1])
+        self.assertEqual([e.points for e in bond_with(self.script, ALICE.id).events], [-1])
         self.script.memory.quarantine.add({ALICE.id: "Alice"})
-        self.assertEqual(self.script.seen(PUBLIC, trusted=True).bonds(), {})
+        seen = self.script.seen(PUBLIC, trusted=True)
+        self.assertEqual(seen_bond(self.script, seen, ALICE.id).events, ())
 
     def test_levels_and_decay(self):
         """The sum makes the level; half of it is left after the half-life."""
@@ -129,47 +149,48 @@ class TestBonds(MemoryWorldTest):
 
     def test_mood_of_those_present(self):
         """The newest event of the last hour with somebody present makes the mood."""
-        self.bonds.note(BOB, -5, "broke a jug")
+        note_event(self.script, BOB, -5, "broke a jug")
         self.world.later(60)
-        self.bonds.note(ALICE, 5, "swept up")
+        note_event(self.script, ALICE, 5, "swept up")
 
-        def feelings(*people):
-            present = {person.id: person.key for person in people}
-            return self.script.seen(PUBLIC).feelings(present, self.script.now())
-
-        self.assertEqual(feelings(), [])
-        self.assertEqual(feelings(BOB), ['Your mood: upset, because of Bob: "broke a jug"'])
-        self.assertEqual(feelings(BOB, ALICE), ['Your mood: pleased, because of Alice: "swept up"'])
+        self.assertEqual(self.feelings(), [])
+        self.assertEqual(self.feelings(BOB), ['Your mood: upset, because of Bob: "broke a jug"'])
+        self.assertEqual(
+            self.feelings(BOB, ALICE), ['Your mood: pleased, because of Alice: "swept up"']
+        )
         self.world.later(3600)
-        self.assertEqual(feelings(BOB, ALICE), [])
+        self.assertEqual(self.feelings(BOB, ALICE), [])
 
     def test_refused(self):
         """Points outside the range, and no reason."""
         for points, why in ((0, "x"), (21, "x"), (-21, "x"), (1.5, "x"), (5, " ")):
             with self.subTest(points=points), self.assertRaises(Refusal):
-                self.bonds.note(ALICE, points, why)
+                note_event(self.script, ALICE, points, why)
 
     def test_forgotten(self):
         """The bonds of whom is forgotten go, and events that rest on them or repeat their words."""
-        self.bonds.note(ALICE, 10, "brought the ring")
+        note_event(self.script, ALICE, 10, "brought the ring")
         for why, source in (
             ("kept his word", "m1"),
             ("helped Alice home", ""),
             ("as Alice had told", ALICE.id),
             ("repeats it", ""),
         ):
-            self.bonds.note(BOB, 5, why, source)
-        self.bonds.forget([ALICE.id], {"m1"}, lambda text: text == "repeats it")
-        self.assertEqual(list(self.bonds.all()), [BOB.id])
-        self.assertEqual([e.why for e in self.bonds.get(BOB.id).events], ["helped Alice home"])
-        self.assertTrue(self.bonds.drop(self.bonds.get(BOB.id).events[0].id))
-        self.assertFalse(self.bonds.drop("b1"))
-        self.assertEqual(self.bonds.all(), {})
+            note_event(self.script, BOB, 5, why, source)
+        gone = SimpleNamespace(gone={"m1"}, holds_own=lambda text: text == "repeats it")
+        Bonds().forget(self.script, [ALICE.id], gone)
+        self.assertEqual(list(all_bonds(self.script)), [BOB.id])
+        self.assertEqual(
+            [e.why for e in bond_with(self.script, BOB.id).events], ["helped Alice home"]
+        )
+        self.assertTrue(drop(self.script, bond_with(self.script, BOB.id).events[0].id))
+        self.assertFalse(drop(self.script, "b1"))
+        self.assertEqual(all_bonds(self.script), {})
 
     def test_a_friend_comes(self):
         """The coming of somebody it likes is a reason to speak unasked."""
         self.world.configure(initiative=4)
-        self.bonds.note(ALICE, 20, "brought the ring")
+        note_event(self.script, ALICE, 20, "brought the ring")
         cues = []
         for who in (BOB, ALICE):
             self.hear("comes", who, channel="move")
@@ -181,11 +202,11 @@ class TestBonds(MemoryWorldTest):
 
 class TestInGame(CommandLineTest):
     def test_game_code(self):
-        """`bonds.note` takes an object of the game; `aibond` shows what its reader may know."""
-        bonds = self.aria.assistant.bonds
-        bonds.note(self.char1, 10, "brought the lost ring", "quest:ring")
-        bonds.note(self.char1, 5, "told you a secret", audience=private([stable_id(self.char1)]))
-        bonds.note(self.char1, -9, "Bob says she steals", audience=private(["o99.bob"]))
+        """`note_event` takes an object of the game; `aibond` shows what its reader may know."""
+        note_event(self.script, self.char1, 10, "brought the lost ring", "quest:ring")
+        own, bobs = private([stable_id(self.char1)]), private(["o99.bob"])
+        note_event(self.script, self.char1, 5, "told you a secret", audience=own)
+        note_event(self.script, self.char1, -9, "Bob says she steals", audience=bobs)
         self.be("Player")
         self.assertTold("aibond Aria", "Char: friendly (+15)", "(quest:ring)", "told you a secret")
         self.assertNotIn("steals", self.typed("aibond Aria"))
@@ -199,7 +220,7 @@ class TestInGame(CommandLineTest):
         self.assertTold("aibond/note Aria = Char: saved the inn", "Usage: aibond/note")
         for points in ("+-5", "--5", "5-", "+", "1000", "²"):
             self.assertTold(f"aibond/note Aria = Char: {points}: x", "Usage: aibond/note")
-        [event] = self.script.bonds.get(stable_id(self.char1)).events
+        [event] = bond_with(self.script, stable_id(self.char1)).events
         self.assertTold("aibond Aria", "Char: friendly (+20)", "saved the inn (by Char)")
         self.assertTold(f"aibond/forget Aria = {event.id}", "no longer counts")
         self.assertTold(f"aibond/forget Aria = {event.id}", "There is no event")
@@ -210,5 +231,5 @@ class TestInGame(CommandLineTest):
         for key in ("apple", "pear"):
             fruit = create_object("evennia.objects.objects.DefaultObject", key=key, location=giver)
             fruit.move_to(self.aria, quiet=True, move_type="give")
-        [event] = self.script.bonds.get(stable_id(giver)).events
+        [event] = bond_with(self.script, stable_id(giver)).events
         self.assertEqual((event.by, event.points, event.why), (GIFT, 2, "gave you apple"))
