@@ -82,7 +82,7 @@ def _shown(
     """Show edits; returns whether to make them. `ConfigError` for a file that cannot be written."""
     for edit in edits:
         name = edit.path.relative_to(folder).as_posix()
-        names = (f"{name} (now)", f"{name} (with evennia_ai)")
+        names = (f"{name} (now)", f"{name} (after {command})")
         before, after = edit.before.splitlines(), edit.after.splitlines()
         say("\n".join(difflib.unified_diff(before, after, *names, lineterm="")) + "\n")
     if not apply:

@@ -31,7 +31,7 @@ from evennia_ai.llm_interaction.local_servers import KINDS, find_servers
 from evennia_ai.processes import is_running
 
 # What the package leaves in the folder `server`.
-DATA = ("ai_memory", "ai_exports")
+DATA = ("ai_memory", "ai_exports", "ai_cards", "mind", "logs/mind.log*")
 _APPLY = {
     "install": "make the edits (backups are kept)",
     "uninstall": "export and delete all assistants, then make the edits",
