@@ -23,16 +23,18 @@ from evennia_ai.game.evennia_internals import AttributeStore, is_life
 from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import find
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import as_dict, as_dicts, as_text
+from evennia_ai.history.records import as_dict, as_dicts, as_text, as_texts
 from evennia_ai.privacy.export import export_folder, write_export
 from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import book_for, own_book, take_book
 from evennia_ai.turns.options import OPTIONS, check_option
 from evennia_ai.turns.schema import SCRIPT
+from evennia_ai.turns.tools.waiting import KEY as WAITING
 
 # What an imported assistant does not take: it begins switched on, with nothing waiting and with
 # nobody of another game to report to.
-NOT_TAKEN = ("enabled", "event_queue", "followers")
+NOT_TAKEN = ("enabled", "event_queue", "followers", WAITING)
+_ID = re.compile(r"[os]\d+\.\w+")
 
 
 @inlineCallbacks
@@ -128,10 +130,11 @@ def read_export(name: str, ids: Sequence[str] = ()) -> "Deferred[dict[str, Any]]
             raise Refusal(f"`{path}` cannot be read. Files there: {files}.") from error
         except ValueError as error:
             raise Refusal(f"`{path.name}` is no JSON file: {error}.") from error
-        before = data.get("ids")
-        if not isinstance(before, list) or not isinstance(data.get("attributes"), dict):
+        before = as_texts(data.get("ids"))
+        is_whole = len(before) == 2 and isinstance(data.get("attributes"), dict)
+        if not is_whole or not all(map(_ID.fullmatch, before)):
             raise Refusal(f"`{path.name}` is no export of an assistant.")
-        for old, new in zip(map(str, before), ids, strict=False):
+        for old, new in zip(before, ids, strict=False):
             text = text.replace(old, new)
         return {**json.loads(text), "ids": before} if ids else data
 

@@ -295,7 +295,9 @@ class TestImport(CommandLineTest):
         create_object(PLAYED, key="Bram")
         self.assertTold(f"ai/import {path.name} = Bram", "already", until="already")
         self.assertTold("ai/import no.json", "cannot be read", path.name, until="cannot be read")
-        for bad, words in (("{", "is no JSON file"), ("[1]", "is no export of an assistant")):
+        other = json.dumps({**json.loads(text), "ids": ["", ""]})
+        none = "is no export of an assistant"
+        for bad, words in (("{", "is no JSON file"), ("[1]", none), (other, none)):
             path.write_text(bad)
             self.assertTold(f"ai/import {path.name}", words, until=words)
         self.assertEqual(len(all_assistants()), number)
