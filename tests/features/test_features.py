@@ -13,6 +13,7 @@ from django.test import SimpleTestCase, override_settings
 from evennia_ai import conf
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.commands import all_commands
+from evennia_ai.feature import Feature
 from evennia_ai.features.errands import open_errands, take
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, private
@@ -96,6 +97,32 @@ class TestBroken(CommandLineTest):
         self.assertIn("world.gone.Feature", self.typed("aistatus Aria"))
         self.assertTold("aierrand Aria", "has nothing to tell for you")
         self.assertIn("`EVENNIA_AI_FEATURES` names `world.gone.Feature`", check_tools(True).detail)
+
+
+class Faulty(Feature):
+    """Raises wherever it is asked for something."""
+
+    name = "faulty"
+
+    def fail(self, *about):
+        raise RuntimeError("a fault of the game's own")
+
+    lines = heard = due = forget = export = fail
+
+
+class TestFaulty(MemoryWorldTest):
+    def test_nobody_waits_for_it(self):
+        """What a feature raises is logged; the line is answered, and the others do their work."""
+        self.script.features = (Faulty(), *conf.features())
+        take(self.script, ALICE, BOB, "the boat leaves")
+        self.hear("Good evening, Aria.", ALICE)
+        self.world.later(5)
+        self.world.model.answers = ["Good evening, Alice."]
+        wait_for(Tick(self.script).run())
+        self.assertIn("Good evening, Alice.", [text for _, text in self.script.game.said])
+        self.assertEqual(open_errands(self.script).errands, ())
+        self.assertEqual({what for what, _ in self.script.errors}, {"the feature faulty"})
+        self.assertEqual(len(self.script.errors), 3)
 
 
 class TestDocumented(MemoryWorldTest):
