@@ -65,7 +65,7 @@ install-lint: $(STAMP)
 	    $(PIP_INSTALL) --editable '.[lint]'
 
 demo: $(STAMP)
-	@$(BIN)/evennia-ai new $(DEMO) --reuse --start
+	@$(BIN)/evennia-ai new $(DEMO) --reuse
 
 demo-stop:
 	@if [ -x $(BIN)/evennia-ai ]; then $(BIN)/evennia-ai stop $(DEMO); \

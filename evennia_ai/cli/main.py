@@ -85,7 +85,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     new = _command(commands, "new", _new, "make a game with an assistant in it, and start it")
     new.add_argument("folder", help="the folder to make; its name is the game's")
-    new.add_argument("--start", action="store_true", help="start it (the default)")
     new.add_argument("--no-start", action="store_true", help="only make the folder")
     new.add_argument("--reuse", action="store_true", help="use the game if it already exists")
     new.add_argument(
