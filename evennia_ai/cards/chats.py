@@ -56,14 +56,14 @@ class OldChat:
     def speakers(self, own: str, player: str) -> list[str]:
         """Who said each line: `own`, `player`, or somebody else, by the name in the file.
 
-        Without marks of the player's lines, in a talk of two the other one is the player. Raises
-        `Refusal`, with the names in it, if no line is by `own`; where the player's lines are marked
-        and all others have one name, that one is meant.
+        Without marks of the player's lines, in a talk of two the other one is the player. Lines
+        without a name are `own` where nobody but the player has one. Raises `Refusal`, with the
+        names in it, if no line is by `own`.
         """
         counts = Counter(line.name for line in self.lines if not line.by_player)
         others = [name for name in counts if not _is_called(name, own)]
         has_player = any(line.by_player for line in self.lines)
-        if has_player and len(counts) == 1:
+        if has_player and others == [""]:
             others = []
         if len(others) == len(counts):
             raise Refusal(f"no line of this chat is by `{own}`; it has lines by {self.names}")

@@ -1,6 +1,7 @@
 """`aicard`: characters of other programs, in and out."""
 
 import time
+from functools import partial
 
 from evennia import search_object
 
@@ -32,7 +33,7 @@ class CmdAICard(AssistantCommand):
       aicard/show <file>
       aicard/import <file>[:<typeclass>] [= <name>]
       aicard/export <assistant> [= json, png or charx]
-      aicard/chat <assistant> = <file>, <player's character>
+      aicard/chat <assistant> = <file>, <player's character>[, <name in it>]
 
     Switches:
       show   - what a file holds, what of it is used and what is not
@@ -43,7 +44,8 @@ class CmdAICard(AssistantCommand):
                memory goes along
 
       chat   - an old talk of this player with the character, from another
-               program, into an assistant without a history; private to the two
+               program, into an assistant without a history; private to the two.
+               If the character has another name in the file, say it
 
     Without a switch it lists the files in the folder server/ai_cards of the
     game; the page /ai/cards/ puts them there. PNG, CHARX, JSON and YAML are
@@ -82,13 +84,12 @@ class CmdAICard(AssistantCommand):
         self.tell(f"Written: {path}")
 
     def do_chat(self) -> Steps[None]:
-        file, comma, name = self.words().rpartition(",")
-        if not comma:
+        file, name, named, *more = (*map(str.strip, self.words().split(",")), "", "")
+        if not name or any(more):
             raise Refusal(self.usage)
-        found = [each for each in search_object(name.strip(), exact=True) if is_person(each)]
-        nobody, many = f"There is no character `{name.strip()}`.", "There are several; say the #id."
+        found = [each for each in search_object(name, exact=True) if is_person(each)]
+        nobody, many = f"There is no character `{name}`.", "There are several; say the #id."
         person, script = only_one(found, nobody, many), self.own_assistant()
         by = self.caller.key
-        self.tell_records(
-            (yield script.run_exclusive(lambda: take_chat(script, person, file.strip(), by)))
-        )
+        take = partial(take_chat, script, person, file, by, named)
+        self.tell_records((yield script.run_exclusive(take)))

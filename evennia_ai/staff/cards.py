@@ -183,28 +183,30 @@ def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
 
 @inlineCallbacks
 def take_chat(
-    script: AssistantScript, person: DefaultObject, file: str, by: str
+    script: AssistantScript, person: DefaultObject, file: str, by: str, named: str = ""
 ) -> Steps[list[str]]:
     """Take an old talk between an assistant without a history and a player; fires with a report.
 
-    Call it under the turn lock. The lines are private to the two and keep their times; compaction,
-    search and forgetting treat them as any others. The file is deleted: it is somebody's talk.
+    `named` is the assistant's name in the file, if it is another. Call it under the turn lock. The
+    lines are private to the two and keep their times; compaction, search and forgetting treat them
+    as any others. The file is deleted: it is somebody's talk.
     """
     script.runtime.lock.holder()
     body, circle = script.obj, private([stable_id(person)])
     data = yield file_data(file)
     chat: OldChat = yield services.on_disk(read_chat, data, script.now())
-    names = chat.speakers(body.key, person.key)
+    own = named or body.key
+    names = chat.speakers(own, person.key)
     if script.history.messages() or script.history.store.keys(ARCHIVE):
         raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
     speakers = {name: Speaker(name, unmet_id(name)) for name in names}
     speakers[person.key] = speaker_of(person, body)
-    speakers[body.key] = Speaker(body.key, body.stable_id)
+    speakers[own] = Speaker(body.key, body.stable_id)
     # What others say in a talk that somebody brought is theirs to have forgotten.
     meta = {"imported": True, "account": stable_id(person)}
     messages = [
         Message(
-            "assistant" if name == body.key else "user",
+            "assistant" if name == own else "user",
             line.text,
             created_at=utc_iso(line.at),
             speaker=speakers[name],
@@ -219,6 +221,6 @@ def take_chat(
         yield script.breathe()
     yield services.on_disk(card_path(file).unlink, missing_ok=True)
     script.audit("card", act="chat", file=file, by=by)
-    others = sorted({*names} - {body.key, person.key})
+    others = sorted({*names} - {own, person.key})
     told = [f"Others in it, as they are named: {', '.join(others)}."] if others else []
     return [f"{chat.note}.", *told, f"Private to {body.key} and {person.key}. The file is deleted."]

@@ -32,8 +32,12 @@ class TestChats(unittest.TestCase):
         self.assertTrue(note.startswith(said), note)
         self.assertEqual(len(lines), 439)
         self.assertEqual(lines[0].text, "hi")
-        # The character of a talk of two may have another name here.
-        self.assertEqual(chat.speakers("Aria", "Bob")[:3], ["Aria", "Bob", "Bob"])
+        self.assertEqual(chat.speakers("x", "Bob")[:3], ["x", "Bob", "Bob"])
+        with self.assertRaisesRegex(Refusal, r"by `Aria`; it has lines by x \(439\)"):
+            chat.speakers("Aria", "Bob")
+        rows = [{"is_user": is_user, "mes": "hi"} for is_user in (True, False)]
+        nameless = read_chat("\n".join(map(json.dumps, rows)).encode(), NOW)
+        self.assertEqual(nameless.speakers("Aria", "Bob"), ["Bob", "Aria"])
         self.assertEqual(len(lines[1].text), LINE_CHARS)
         self.assertEqual([line.text for line in lines].count("the same"), 2)
         times = [line.at for line in lines]

@@ -121,7 +121,7 @@ class TestCards(CardCase):
         """It is private to the two, in order, proven, found by them alone, and forgotten."""
         (self.files / "old.jsonl").write_bytes(nasty())
         told = "439 lines taken, 50 damaged, 10 hidden, 1 empty"
-        self.assertTold("aicard/chat Aria = old.jsonl, Char", told, until="deleted")
+        self.assertTold("aicard/chat Aria = old.jsonl, Char, x", told, until="deleted")
         messages = self.script.history.messages()
         own = stable_id(self.char1)
         self.assertEqual({message.audience for message in messages}, {private([own])})
@@ -131,7 +131,7 @@ class TestCards(CardCase):
         self.assertEqual(list(self.files.iterdir()), [])
         self.assertTold("compact/verify Aria", "Aria: proven.", until="Aria:")
         (self.files / "old.jsonl").write_bytes(nasty())
-        self.assertTold("aicard/chat Aria = old.jsonl, Char", "has a history", until="history")
+        self.assertTold("aicard/chat Aria = old.jsonl, Char, x", "has a history", until="history")
         wait_for(alone(forget_people, self.script, self.aria, [own], utc_iso(self.script.now())))
         self.assertNotIn("line 4", repr(self.script.history.messages()))
 
@@ -154,6 +154,11 @@ class TestCards(CardCase):
         """Without a line of the assistant it is refused, with the names, and the file stays."""
         (self.files / "log.txt").write_text("Bram: Never!\nCora: Hush.\n")
         self.typed("aicard/chat Aria = log.txt, Char", until="has lines by Bram (1), Cora (1)")
+        (self.files / "old.jsonl").write_bytes(nasty())
+        self.typed("aicard/chat Aria = old.jsonl, Char", until="has lines by x (439)")
+        (self.files / "old.jsonl").unlink()
+        for wrong in ("log.txt", "log.txt, Char, Bram, Cora"):
+            self.assertTold(f"aicard/chat Aria = {wrong}", "Usage: aicard/chat")
         self.assertEqual(len(list(self.files.iterdir())), 1)
         self.assertEqual(list(self.script.history.messages()), [])
 

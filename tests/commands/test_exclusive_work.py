@@ -100,7 +100,7 @@ class TestWithoutTheLock(AssistantTest):
             "rollback": partial(rollback_compaction, script),
             "index": partial(rebuild_index, script),
             "export": partial(export_assistant, script),
-            "talk": partial(take_chat, script, self.char1, "old.jsonl", "o1.a"),
+            "talk": partial(take_chat, script, self.char1, "old.jsonl", "o1.a", "x"),
             "approve": partial(approve, script, 1, "o1.a"),
             "refuse": partial(refuse, script, 1, "o1.a"),
         }
