@@ -8,6 +8,7 @@ import pickle
 import unittest
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 from twisted.internet.defer import maybeDeferred
 
@@ -17,6 +18,7 @@ from evennia_ai.history.audience import PUBLIC, Views, private
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.records import SEGMENT_MESSAGES, Segment, SummaryRecord
+from evennia_ai.llm_interaction.budget import Room
 from evennia_ai.rag_memory.entities import new_profile, observe, profile_met
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.journal_entry import KEEP_DAYS
@@ -24,6 +26,7 @@ from evennia_ai.rag_memory.ledger import PROPOSED, WITHDRAWN, LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.plan import plan_compaction
 from evennia_ai.sleep.cycle import SLEEP_STEPS
 from evennia_ai.testing import FakeAssistant, MemoryStore
 from tests.growth import steps
@@ -252,6 +255,20 @@ class TestCosts(unittest.TestCase):
             self.assertEqual(entities.telling("Who bakes bread?"), [baker])
             counts.append(steps(entities.telling, "Who bakes bread?"))
         self.assertLessEqual(max(counts), counts[0] + 3)
+
+    def test_a_plan(self):
+        """It takes about as long for each line, however many circles there are."""
+        costs = []
+        for size in SIZES:
+            circles = [private([f"o{n}", f"o{n + 1}"]) for n in range(size)]
+            lines = [said(n, circle) for n, circle in enumerate(circles)] * 2
+            lines = [line.completed(len, 0.0, n) for n, line in enumerate(lines)]
+            room, window = Room(limit=200, fixed=0, reserved=0), 2 * size - 1
+            plan = plan_compaction(lines, window, room, archive_before="9999")
+            self.assertGreater(len(plan.leaving), size // 2)
+            work = partial(plan_compaction, lines, window, room, 0)
+            costs.append(steps(lambda _, work=work: work("9999"), "") / size)
+        self.assertLessEqual(max(costs), 2 * costs[0])
 
     def test_a_line_in_a_circle(self):
         """To know the widest view takes as long however many circles of others there are."""

@@ -4,11 +4,12 @@ Pure: messages in, decisions out. What leaves is parted by scope, that is by aud
 party to a line reads its summary, and no request holds the lines of two scopes.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from evennia_ai.history.audience import PUBLIC, widest_of
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, is_talk, total_tokens, widest_view_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.records import SummaryRecord
@@ -125,16 +126,12 @@ def _legal_cut(raw: Sequence[Message], wanted: int, most: int | None) -> int:
     position = max(point for point in points if point <= wanted)
     if most is None:
         return position
-    tally: dict[str, int] = {}
-    for message in raw[position:]:
-        tally[message.audience] = tally.get(message.audience, 0) + message.tokens
-    for point in (point for point in points if position <= point < len(raw)):
-        for message in raw[position:point]:
-            tally[message.audience] -= message.tokens
-        position = point
-        if widest_of(tally) <= most:
-            break
-    return position
+    later = [point for point in points if position < point < len(raw)]
+    # The later a cut, the less is left for anybody.
+    place = bisect_left(
+        [position, *later], True, key=lambda point: widest_view_tokens(raw[point:]) <= most
+    )
+    return [position, *later][min(place, len(later))]
 
 
 def spliced(
