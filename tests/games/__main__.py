@@ -446,6 +446,10 @@ def tried(name):
             row[title] = bool(results) and set(results) == {"ok"}
         row["tests"] = passed and before[0]
         row["named"] = not unnamed
+        own_tests = folder / "world/tests.py"
+        if "from evennia_ai" in own_tests.read_text():  # by hand, as `uninstall` asks
+            own_tests.write_text(OWN_TESTS)
+            pristine[own_tests] = own_tests.read_bytes()
         uninstall(folder, apply=True, say=lambda line: None)
         for path in ADDED.get(name, ("", {}))[1]:
             (folder / path).write_text(GAMES[name][path])
