@@ -136,6 +136,26 @@ class TestInTheBackground(ForgettingTest):
                     self.assertEqual(made, 0 if is_first else 1)
                     self.assert_forgotten()
 
+    def test_between_drafts(self):
+        """What was written before the commit goes, too."""
+        for kind in KINDS:
+            with self.subTest(kind=kind):
+                self.begin_at(kind)
+                waiting, store = Deferred(), self.script.history.store
+
+                def at_step(name, waiting=waiting):
+                    if name == "summary":
+                        self.script.breathe = lambda: waiting
+
+                self.script.at_commit_step = at_step
+                self.assertTrue(begin_behind(self.script))
+                self.assertTrue(store.keys("ai_archive_draft"))
+                del self.script.breathe, self.script.at_commit_step
+                wait_for(self.forgetting())
+                self.assertFalse(store.keys("ai_archive_draft") or store.keys("ai_summaries_draft"))
+                self.remake()
+                self.assert_forgotten()
+
     def test_between_the_parts_of_the_commit(self):
         """What asks for the lock in the middle of a commit gets it when the commit is whole."""
         for kind, steps in KINDS.items():
