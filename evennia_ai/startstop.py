@@ -96,7 +96,6 @@ def _log_failure(failure: Failure, what: str) -> None:
 def _repair_all() -> Iterator[None]:
     """Repair all assistants, with a turn of the reactor between steps."""
     from evennia_ai.assistant_script import all_assistants
-    from evennia_ai.turns.ahead import read_ahead
 
     is_first = True  # a model's server keeps few prompts: others are read when a player comes
     for script in all_assistants():
@@ -107,7 +106,7 @@ def _repair_all() -> Iterator[None]:
             if script.enabled:
                 trying = script.spend.try_out()
                 if trying is None and is_first:
-                    trying = read_ahead(script, "")  # to nobody
+                    trying = script.spend.read_ahead()
                 if trying is not None:
                     trying.addErrback(_log_failure, "trying out a model")
                 is_first = False

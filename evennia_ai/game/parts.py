@@ -17,10 +17,14 @@ from evennia_ai.history.pairs import ANSWERED, ASKER
 from evennia_ai.history.stored import Stored
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, language_of, line_in
-from evennia_ai.llm_interaction.budget import BudgetLog
+from evennia_ai.llm_interaction.budget import (
+    PLAIN_SUMMARY_TOKENS,
+    TAIL_TOKENS,
+    BudgetLog,
+    Caps,
+    Limits,
+)
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
-from evennia_ai.llm_interaction.limits import PLAIN_SUMMARY_TOKENS, TAIL_TOKENS, Limits
-from evennia_ai.llm_interaction.regions import Caps
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind
 from evennia_ai.rag_memory.indexing import memory_of, mend_index

@@ -1,4 +1,4 @@
-"""Token budgets: the record of each request and reply, the room of a history, and what fits.
+"""Token budgets: records of requests, the limits of a model, the room of a history, what fits.
 
 The newest records are in memory alone. The audit log has a line for each answered request, and
 each reply keeps the record of its own.
@@ -14,7 +14,14 @@ from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.history.messages import Counter, Message, total_tokens
 from evennia_ai.history.pairs import cut_points
 from evennia_ai.history.stored import Stored, Unreadable
-from evennia_ai.llm_interaction.values import ModelReply, Usage
+from evennia_ai.llm_interaction.values import (
+    OFFLINE_MODEL,
+    SPEAKS_AND_CALLS,
+    ModelFacts,
+    ModelReply,
+    Usage,
+)
+from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 
 EVENTS_KEPT = 50
 # Of what was cut, a logged event keeps so many notes, and so many characters of each.
@@ -34,6 +41,11 @@ LEAST_SHARE = 0.15
 REQUESTS, TOKENS_A_REQUEST = 4, 4_000
 # Tokens of a summary's title and frame; and the fewest that a summary is given.
 MARKER_TOKENS, LEAST_SUMMARY = 12, 30
+# Volatile regions and the reply's reserve together take at most this share of the limit; a
+# summary and the ledger at most the others, or a few words.
+VOLATILE_SHARE, SUMMARY_SHARE, LEDGER_SHARE, LEAST_CAP = 0.25, 0.1, 0.1, 40
+# Largest size of the prompt's part about room, time and people, and of a base model's summary.
+TAIL_TOKENS, PLAIN_SUMMARY_TOKENS = 800, 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +215,101 @@ class Room:
         """Most tokens of one summary beside what is kept, if one reader sees so many of them."""
         free = min(int(SUMMARIES_SHARE * self.tokens), self.target - kept_tokens)
         return max(LEAST_SUMMARY, free // max(1, summaries) - MARKER_TOKENS)
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Most tokens of each region."""
+
+    retrieved: int
+    tail: int
+    reserve: int
+    summary: int
+    ledger: int = 0
+
+    @property
+    def volatile(self) -> int:
+        """What is set aside before the history: retrieved memories, tail and reply."""
+        return self.retrieved + self.tail + self.reserve
+
+    def under(self, limit: int) -> "Caps":
+        """These caps, scaled down where they leave too little of a limit for a history."""
+        share = min(1.0, int(limit * VOLATILE_SHARE) / max(1, self.volatile))
+        return Caps(
+            int(self.retrieved * share),
+            int(self.tail * share),
+            self.reserve if share == 1 else max(16, int(self.reserve * share)),
+            min(self.summary, max(LEAST_CAP, int(limit * SUMMARY_SHARE))),
+            min(self.ledger, max(LEAST_CAP, int(limit * LEDGER_SHARE))),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What holds for the requests to a model; `Assistant.limits` makes them."""
+
+    model: str  # its name
+    facts: ModelFacts
+    option: int  # the option `max_context_tokens`
+    call: float | None  # the spend limit of a call, in tokens
+    wanted: Caps  # of the regions, as configured
+    fixed: int  # tokens of system text, tools and ledger in the last prompt
+    is_base: bool  # whether it completes texts, without roles
+    is_tried: bool = False  # whether a trial of it goes on, behind which its tools are offered
+
+    @property
+    def tokens(self) -> int:
+        """Most tokens a request and the reply may hold."""
+        known = self.facts.window.tokens if self.facts.window else None
+        return min(int(bound) for bound in (self.option, known, self.call) if bound)
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """What sets that, and what makes it larger, in words."""
+        tokens, window = self.tokens, self.facts.window
+        if tokens == self.option:
+            return "`max_context_tokens`", "Raise `max_context_tokens`"
+        if window and tokens == window.tokens:
+            name = f"the window of {self.model}, by {window.source}"
+            return name, "Give the model's server a larger window"
+        return "the spend limit of a call", "Raise the spend limit of a call"
+
+    @property
+    def caps(self) -> Caps:
+        """The caps of the regions as they hold under it."""
+        return self.wanted.under(self.tokens)
+
+    @property
+    def room(self) -> Room:
+        """The room of the history beside the fixed regions of the last prompt."""
+        return Room(self.tokens, self.fixed, self.caps.volatile)
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether the model is offered tools; else it only speaks.
+
+        The offline model is; another one where a trial found that it talks as well with them.
+        """
+        may_call = not (self.is_base or self.only_talks or self.is_tried)
+        return self.model == OFFLINE_MODEL or (may_call and bool(self.facts.calls_tools))
+
+    @property
+    def only_talks(self) -> bool:
+        """Whether the model's window is so small that it can answer and do nothing else.
+
+        There is no compaction, no extraction and no other work for the assistant itself then: its
+        room is too small for the results, and the work would begin again and again.
+        """
+        return self.facts.window is not None and self.facts.window.tokens < USABLE_TOKENS
+
+    @property
+    def speech(self) -> str:
+        """How the model speaks and acts, in words."""
+        if self.calls_tools:
+            return self.facts.speech or SPEAKS_AND_CALLS
+        if self.is_base or (self.facts.calls_tools is not None and not self.is_tried):
+            return "words alone (orders are read from what people say)"
+        return "words alone, until it has been tried with tools"
 
 
 def newest_that_fit(

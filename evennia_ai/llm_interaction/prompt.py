@@ -15,7 +15,7 @@ from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, mask_of, unmas
 from evennia_ai.history.pairs import SAID_ONCE
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of
 from evennia_ai.llm_interaction import conversation
-from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, TokenBudget
+from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Limits, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_UNASKED,
@@ -26,7 +26,6 @@ from evennia_ai.llm_interaction.contexts import (
     system_prompt,
     written_language,
 )
-from evennia_ai.llm_interaction.limits import Limits
 from evennia_ai.llm_interaction.regions import (
     HEADINGS,
     Prompt,
@@ -513,16 +512,25 @@ def model_request(
 
 
 @inlineCallbacks
-def ask_in_time(
-    script: Assistant, request: ModelRequest
+def ask_job(
+    script: Assistant,
+    request: ModelRequest,
+    budget: TokenBudget,
+    audience: str = PUBLIC,
+    trigger: str = "",
 ) -> Generator[Deferred[Any], Any, ModelReply]:
-    """Make a job's request; fails with `ModelError` also where the answer never comes."""
+    """Make a job's request, and log its budget and what it used.
+
+    Fails with `ModelError` also where the answer never comes.
+    """
+    event = note_request(script, budget, request.purpose, request.model, audience, trigger)
     try:
         reply: ModelReply = yield in_time(
             script.spend.complete(request), request.within_s + GRACE_S
         )
     except TimeoutError as error:
         raise ModelError(f"{request.model} did not answer in time", kind="timeout") from error
+    script.spent(reply, request.purpose, script.budgets.answered(event, reply))
     return reply
 
 

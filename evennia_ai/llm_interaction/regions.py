@@ -23,7 +23,13 @@ from evennia_ai.history.messages import (
     total_tokens,
 )
 from evennia_ai.history.pairs import cut_points, mended, newest_turn
-from evennia_ai.llm_interaction.budget import REGIONS, TokenBudget, newest_that_fit, shortened
+from evennia_ai.llm_interaction.budget import (
+    REGIONS,
+    Caps,
+    TokenBudget,
+    newest_that_fit,
+    shortened,
+)
 from evennia_ai.llm_interaction.conversation import (
     LEDGER,
     Exchange,
@@ -33,9 +39,6 @@ from evennia_ai.llm_interaction.conversation import (
 )
 from evennia_ai.recall.values import seconds
 
-# Volatile regions and the reply's reserve together take at most this share of the limit; a
-# summary and the ledger at most the others, or a few words.
-VOLATILE_SHARE, SUMMARY_SHARE, LEDGER_SHARE, LEAST_CAP = 0.25, 0.1, 0.1, 40
 _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
 # Room that the tools leave to everything else: the last of those that leave less are not offered.
 _LEAST_BESIDE_TOOLS = 100
@@ -56,33 +59,6 @@ _UNBOUNDED = 10**9
 
 Row = tuple[str, str]
 Schema = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Caps:
-    """Most tokens of each region."""
-
-    retrieved: int
-    tail: int
-    reserve: int
-    summary: int
-    ledger: int = 0
-
-    @property
-    def volatile(self) -> int:
-        """What is set aside before the history: retrieved memories, tail and reply."""
-        return self.retrieved + self.tail + self.reserve
-
-    def under(self, limit: int) -> "Caps":
-        """These caps, scaled down where they leave too little of a limit for a history."""
-        share = min(1.0, int(limit * VOLATILE_SHARE) / max(1, self.volatile))
-        return Caps(
-            int(self.retrieved * share),
-            int(self.tail * share),
-            self.reserve if share == 1 else max(16, int(self.reserve * share)),
-            min(self.summary, max(LEAST_CAP, int(limit * SUMMARY_SHARE))),
-            min(self.ledger, max(LEAST_CAP, int(limit * LEDGER_SHARE))),
-        )
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,8 @@ from evennia_ai.llm_interaction.contexts import (
 from evennia_ai.llm_interaction.facts import MOST_INVENTED, invented, lost, source_facts
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
-    ask_in_time,
+    ask_job,
     model_request,
-    note_request,
 )
 from evennia_ai.llm_interaction.regions import Prompt, text_tokens
 from evennia_ai.llm_interaction.reply import strip_markup
@@ -227,9 +226,7 @@ def ask_model(
     if request.api == "completion":
         text = as_task_prompt(messages, SUMMARY_MARK)
         request = replace(request, prompt=text, stop=FACTS_STOPS)
-    event = note_request(script, budget, purpose, name, trigger=trigger)
-    reply: ModelReply = yield ask_in_time(script, request)
-    script.spent(reply, purpose, script.budgets.answered(event, reply))
+    reply: ModelReply = yield ask_job(script, request, budget, trigger=trigger)
     return reply
 
 

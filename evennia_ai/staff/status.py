@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.pages import aside
+from evennia_ai.llm_interaction.budget import TAIL_TOKENS
 from evennia_ai.llm_interaction.contexts import CONTEXTS
-from evennia_ai.llm_interaction.limits import TAIL_TOKENS
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep.compaction.due import STALE, no_room
 from evennia_ai.sleep.compaction.report import report_line

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from evennia_ai.history.records import as_dict, as_dicts, as_list, as_text, as_texts, as_time
+from evennia_ai.history.stored import Stored
 from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
 from evennia_ai.rag_memory.quarantine import Quarantined
 from evennia_ai.turns.initiative import Used
@@ -46,6 +47,10 @@ def _one_of(*words: str) -> Reader:
     return lambda value: value if value in words else None
 
 
+def _whole(kind: type[Stored]) -> Reader:
+    return lambda value: (read := kind.if_readable(value)) and read.to_dict()
+
+
 def _flag(value: object) -> object:
     return value if isinstance(value, bool) else None
 
@@ -65,9 +70,9 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "compaction_outbox": as_texts,
     "nights_done": as_dict,
     "event_queue": queued_events,
-    WAITING: lambda value: (calls := WaitingCalls.if_readable(value)) and calls.to_dict(),
-    "initiative_used": lambda value: (used := Used.if_readable(value)) and used.to_dict(),
-    QUARANTINE: lambda value: (read := Quarantined.if_readable(value)) and read.to_dict(),
+    WAITING: _whole(WaitingCalls),
+    "initiative_used": _whole(Used),
+    QUARANTINE: _whole(Quarantined),
     "followers": lambda value: [each for each in as_list(value) if type(each) is int],
     "greeted": as_dict,
     "last_extraction": as_texts,

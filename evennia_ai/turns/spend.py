@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
-from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks
+from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks, succeed
 from twisted.python.failure import Failure
 
 from evennia_ai.background import Steps
@@ -18,10 +18,9 @@ from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import new_id
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXT_PRE_COMPACTION
-from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, draft_prompt, model_request
+from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest, TurnRequest
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.ahead import read_ahead
 from evennia_ai.turns.runtime import OWN_CALLS_A_MINUTE
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
@@ -356,8 +355,9 @@ class SpendHandler:
         script = self._script
         if script.config.llm_api == "completion":  # a base model calls none
             return None
-        then, now = partial(read_ahead, script, ""), script.now()
-        return self.shared.try_out(script.mind.model, script.model_name, now, then)
+        return self.shared.try_out(
+            script.mind.model, script.model_name, script.now(), self.read_ahead
+        )
 
     def _counted(self, request: ModelRequest, account: str, payer: str) -> "Deferred[ModelReply]":
         """A paid call that counts for its payer only if the model itself gave the answer."""
@@ -388,11 +388,28 @@ class SpendHandler:
         self._script.runtime.own_calls.append(self._script.now())
         return replace(request, fallback_models=(), is_own=True)
 
-    def ahead(self, request: ModelRequest) -> "Deferred[ModelReply]":
-        """Let a model of the game's own read ahead: nobody is billed, and no cap is used up."""
-        if self.own_wait_s():
-            return fail(SpendError("the assistant has made enough calls for itself for a while"))
-        return self._script.mind.model.complete(self._own(request))
+    def read_ahead(self, asker: str = "") -> "Deferred[None]":
+        """Let its model read what an answer to somebody (stable id) will begin with, if it is ours.
+
+        A model on the game's machine may read a prompt for a minute. Its server keeps what it has
+        read, so that a later prompt that begins in the same way is read in a moment. Nothing is
+        said or learned, nobody is billed, and no cap is used up. Fires when it is over, whatever
+        came of it.
+        """
+        script = self._script
+        is_own = script.enabled and script.mind.model.facts(script.model_name).own
+        if not is_own or script.limits().only_talks or self.own_wait_s():
+            return succeed(None)
+        with self.shared.as_if_tried(script.model_name):
+            prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
+        request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
+        script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
+        return script.mind.model.complete(self._own(request)).addCallbacks(
+            lambda reply: script.log(
+                f"{script.model_name} has read ahead in {reply.seconds:.1f} s"
+            ),
+            lambda failure: script.log(f"reading ahead: {failure.getErrorMessage()}"),
+        )
 
     def may_answer(self, asker: str | None, model: str = "") -> bool:
         """Whether somebody (stable id), or nobody, may cause a call now, of a model or its own."""

@@ -45,7 +45,6 @@ from evennia_ai.sleep.compaction.due import (
     firing,
 )
 from evennia_ai.sleep.compaction.report import Done, Skipped
-from evennia_ai.turns.ahead import see_company
 from evennia_ai.turns.heard import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_S, QUIET, lately, why_not
 from evennia_ai.turns.options import within_hours
@@ -55,6 +54,8 @@ from evennia_ai.turns.tools.execution import expire
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
+# A server that has not answered for so long may have dropped what it had read.
+KEEP_WARM_S = 300.0
 # Events heard asleep or switched off are merged into the history when there are this many.
 STORED_UNANSWERED = 50
 # Last characters of what was said that memory is searched for, and hits asked for.
@@ -83,7 +84,7 @@ class Tick:
             self._store_many()
             return "disabled"
         check_room(self.script)
-        see_company(self.script)
+        self._see_company()
         if walked := (yield self._life()):
             return str(walked)
         if self.script.state.mode == "sleep":
@@ -100,6 +101,16 @@ class Tick:
         yield self.check_count()
         done: str = yield self._awake()
         return done
+
+    def _see_company(self) -> None:
+        """Read ahead when the first player comes near after a quiet time."""
+        runtime, now = self.runtime, self.script.now()
+        players = [person for person, is_played in self.script.game.here().items() if is_played]
+        quiet_s = now - max(runtime.company_at, runtime.last_turn_at)
+        if players:
+            runtime.company_at = now
+        if players and quiet_s > KEEP_WARM_S:
+            self.script.spend.read_ahead(players[0])
 
     @inlineCallbacks
     def _life(self) -> Steps[str]:

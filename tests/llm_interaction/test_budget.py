@@ -19,6 +19,8 @@ from evennia_ai.llm_interaction.budget import (
     MOST_IDS,
     REGIONS,
     TRACE,
+    Caps,
+    Limits,
     ReplyTrace,
     Room,
     TokenBudget,
@@ -26,7 +28,8 @@ from evennia_ai.llm_interaction.budget import (
     packed,
     shortened,
 )
-from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
+from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, TurnRequest
+from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.sleep.compaction.due import MANUAL
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 from tests.asked import model_down
@@ -190,3 +193,18 @@ class TestBudgetLog(unittest.TestCase):
         """A record holds nobody's words and no names."""
         self.turn()
         self.assertNotRegex(str(self.aria.budgets.events()), "miller|Bob")
+
+
+class TestLimits(unittest.TestCase):
+    def test_the_smallest_bound_sets_it(self):
+        """The option, the model's window or the spend limit of a call; each names itself."""
+        for option, window, call, tokens, by, remedy in (
+            (8_000, None, None, 8_000, "max_context", "Raise"),
+            (8_000, 4_000, 6_000, 4_000, "the window of m, by its server", "larger window"),
+            (8_000, 9_000, 6_000, 6_000, "spend limit of a call", "Raise"),
+        ):
+            facts = ModelFacts(window=Window(window, "its server") if window else None)
+            limits = Limits("m", facts, option, call, Caps(0, 0, 0, 0), 0, False)
+            self.assertEqual(limits.tokens, tokens)
+            self.assertIn(by, limits.source[0])
+            self.assertIn(remedy, limits.source[1])

@@ -6,8 +6,9 @@ from dataclasses import replace
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.history.stored import Unreadable
+from evennia_ai.llm_interaction.budget import Caps
 from evennia_ai.llm_interaction.conversation import LEDGER
-from evennia_ai.llm_interaction.regions import HEADINGS, Caps, Regions, fit_prompt, note_line
+from evennia_ai.llm_interaction.regions import HEADINGS, Regions, fit_prompt, note_line
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import STATES, LedgerError, LedgerHandler, Note, moved

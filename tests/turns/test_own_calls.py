@@ -63,11 +63,11 @@ class TestCalls(OwnCallsCase):
 
     def test_any_purpose(self):
         """The third in a minute is not made; calls of players, compactions and staff are."""
-        for purpose in (CONTEXT_UNASKED, "memory", READ_AHEAD, "anything new"):
+        for purpose in (CONTEXT_UNASKED, "memory", "anything new"):
             with self.subTest(purpose):
                 aria, model = self.aria()
                 request = ModelRequest(model="scripted/model", purpose=purpose)
-                ask = aria.spend.ahead if purpose == READ_AHEAD else aria.spend.complete
+                ask = aria.spend.complete
                 for _ in range(2):
                     wait_for(ask(request))
                 with self.assertRaises(SpendError):
@@ -78,6 +78,17 @@ class TestCalls(OwnCallsCase):
                 self.assertEqual(len(model.calls), 5)
                 aria.clock.advance(MINUTE_S)
                 wait_for(ask(request))
+
+    def test_reading_ahead(self):
+        """It is left out where the assistant has made two such calls."""
+        aria, model = self.aria()
+        model.own = True
+        for _ in range(3):
+            wait_for(aria.spend.read_ahead())
+        self.assertEqual([purpose for _, purpose in model.calls], [READ_AHEAD] * 2)
+        aria.clock.advance(MINUTE_S)
+        wait_for(aria.spend.read_ahead())
+        self.assertEqual(len(model.calls), 3)
 
     def test_one_try(self):
         """Such a call names no fallback, and is marked to be tried once."""

@@ -19,11 +19,10 @@ from evennia_ai.llm_interaction.budget import most_requests, packed
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
-    ask_in_time,
+    ask_job,
     job_prompt,
     job_room,
     model_request,
-    note_request,
     with_exchange,
 )
 from evennia_ai.llm_interaction.regions import Prompt
@@ -223,12 +222,10 @@ class _Extractor:
     def _ask(self, prompt: Prompt, scope: str) -> Steps[Any]:
         """One model call; fires with the reply and its calls."""
         script, purpose = self.script, CONTEXT_PRE_COMPACTION
-        event = note_request(script, prompt.budget, purpose, script.model_name, scope, self.trigger)
         limits = script.limits()
         model = "" if limits.calls_tools or limits.is_base else OFFLINE_MODEL
         request = model_request(script, script.obj, prompt, purpose, model=model)
-        reply = yield ask_in_time(script, request)
-        script.spent(reply, purpose, script.budgets.answered(event, reply))
+        reply = yield ask_job(script, request, prompt.budget, scope, self.trigger)
         calls = reply.tool_calls
         if not calls and script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL:
             facts = [json.dumps({"content": fact}) for fact in read_facts(reply.content or "")]
