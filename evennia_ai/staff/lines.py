@@ -20,13 +20,15 @@ from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.staff.explanation import found_message, is_reply, spoken
+from evennia_ai.staff.explanation import found_message, holds, is_reply, spoken
 from evennia_ai.turns.heard import Unanswered, by_speaker
 
 # Key of a message's metadata: the id of the one that it takes the place of.
 CORRECTS = "corrects"
 # Characters of a line that an answer quotes.
 QUOTED_CHARS = 80
+# Lines that are listed where several hold the same words.
+LISTED = 8
 
 
 def line_state(message: Message, removed: Collection[str]) -> str:
@@ -84,11 +86,20 @@ class LineActs:
         return f"{name} answers again: {self.quoted(group.events[-1])}"
 
     @inlineCallbacks
-    def found(self, words: str) -> Steps[Message]:
-        """Fires with the line of this id, or the newest that holds these words; or `Refusal`."""
+    def found(self, words: str, removed: bool = False) -> Steps[Message]:
+        """Fires with the line of this id, or the only one that holds these words; or `Refusal`.
+
+        Of the live lines those that are `removed` or not are looked through, then the archive.
+        """
         message = next(iter(self.seen.by_ids([words])), None)
         if message is None:
-            message = yield found_message(words, self.seen, self.script.tools.traits.speaks)
+            speaks, unused = self.script.tools.traits.speaks, self.script.memory.quarantine.sources
+            live = (m for m in self.seen.newest() if (m.id in unused) == removed)
+            alike = [m for m in live if not m.is_summary and holds(spoken(m, speaks), words)]
+            if len(alike) > 1:
+                listed = "\n".join(f"{m.id} {self.named(m)}" for m in alike[:LISTED])
+                raise Refusal(f"Several lines hold `{words}`; say the id of one.\n{listed}")
+            message = alike[0] if alike else (yield found_message(words, self.seen, speaks))
         if message is None or message.is_summary:
             raise Refusal(f"`{words}` is in no line that {self.script.obj.key} has heard or said.")
         return message
@@ -100,18 +111,18 @@ class LineActs:
         if not self._quarantine("removed", [message]):
             raise Refusal(f"It is removed already: {self.quoted(message)}")
         restored = f"aihistory/restore {self.script.obj.key} = {message.id}"
-        return f"Removed: {self.quoted(message)} To restore it: {restored}"
+        return f"Removed: {self.named(message)} To restore it: {restored}"
 
     @inlineCallbacks
     def restore(self, words: str) -> Steps[str]:
         """Use a line again; fires with a sentence."""
-        message: Message = yield self.found(words)
+        message: Message = yield self.found(words, removed=True)
         lines = self._with_results([message])
         if not self.script.memory.quarantine.release([line.id for line in lines]):
             raise Refusal(f"It is not removed: {self.quoted(message)}")
         self._make_again(lines)
         self._audit("restored", lines)
-        return f"Restored: {self.quoted(message)}"
+        return f"Restored: {self.named(message)}"
 
     @inlineCallbacks
     def correct(self, words: str, text: str) -> Steps[str]:
@@ -140,7 +151,11 @@ class LineActs:
                 self._quarantine("corrected", [message])
 
         yield self.script.run_exclusive(put)
-        return f"{name} has it as: {self.quoted(new)}"
+        return f"{name} has it as: {self.named(new)}"
+
+    def named(self, message: Message) -> str:
+        """Whose a line is, and its beginning."""
+        return f"{message.speaker_name or message.role}: {self.quoted(message)}"
 
     def quoted(self, message: Message) -> str:
         """The beginning of a line, in quotation marks."""

@@ -200,7 +200,9 @@ class TestOneLine(LinesTest):
         """By its words; what rests on it goes with it, and comes back with it."""
         before = sorted(self.found("mayor Bolko"))
         self.assertEqual(len(before), 2)
-        self.assertTold("aihistory/remove Aria = is bolko", "Removed: “The mayor", self.line.id)
+        self.assertTold(
+            "aihistory/remove Aria = is bolko", "Removed: Char2: “The mayor", self.line.id
+        )
         self.assertNotIn("Bolko", self.prompt())
         self.assertEqual(self.found("mayor Bolko"), [])
         self.assertTold("aihistory/remove Aria = is bolko", "is removed already")
@@ -209,6 +211,20 @@ class TestOneLine(LinesTest):
         self.assertEqual(sorted(self.found("mayor Bolko")), before)
         self.assertTold(f"aihistory/restore Aria = {self.line.id}", "It is not removed")
         self.typed("aihistory/remove Aria = krakens", until="is in no line")
+        self.assertProven()
+
+    def test_several_lines(self):
+        """Words that several lines hold are refused, with whose they are and their ids."""
+        self.talk("Aria, who is it?", "The mayor is Bolko.")
+        shown = self.assertTold(
+            "aihistory/correct Aria = mayor: The mayor is Greta.",
+            "Several lines hold `mayor`",
+            f"{self.line.id} Char2: “The mayor of Quayside is Bolko.”",
+            "Aria: “The mayor is Bolko.”",
+        )
+        self.assertNotIn("Greta", shown)
+        self.typed(f"aihistory/remove Aria = {self.line.id}")
+        self.assertTold("aihistory/restore Aria = mayor", "Restored: Char2: “The mayor of")
         self.assertProven()
 
     def test_corrected(self):

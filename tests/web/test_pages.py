@@ -504,7 +504,7 @@ class TestActs(PagesTest):
         """The line's own page takes it back, uses it again, and puts another text there."""
         line, page = self.said("The mayor is Bolko."), "why/{}".format
         shown = self.send(page(line.id), act="remove")
-        self.assertShows(shown, "Removed: “The mayor", "Use this line again")
+        self.assertShows(shown, "Removed: Bob: “The mayor", "Use this line again")
         self.assertNotIn("Bolko", str(build_llm_messages(self.script, self.aria)))
         self.assertShows(
             self.client.get(f"/ai/{self.script.pk}/memory/"), ">The mayor is Bolko.</a>"
@@ -513,7 +513,7 @@ class TestActs(PagesTest):
         self.send(page(line.id), act="remove")
         self.assertShows(self.send(page(line.id), act="restore"), "Restored")
         shown = self.send(page(line.id), act="correct", text="The mayor is Greta.")
-        self.assertShows(shown, "has it as: “The mayor is Greta.”", ">corrected<", ">removed<")
+        self.assertShows(shown, "has it as: Bob: “The mayor is Greta.”", ">corrected<", ">removed<")
         self.assertShows(self.send(page(line.id), act="dance"), "no such act")
         self.assertTrue(self.logged("removed") and self.logged("corrected"))
 
