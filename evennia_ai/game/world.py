@@ -606,18 +606,22 @@ class GameHandler:
     def place(self, asker: str | None = None) -> dict[str, Any]:
         """The room as the assistant and `asker` see it: id, name, description, exits.
 
-        A room that one of them cannot see has no id.
+        A room that one of them cannot see has no id. Besides, what strangers call the assistant, if
+        that is not its name, as a description in Evennia's `rpsystem`.
         """
         room, body = self.character.location, self.character
+        name = name_of(body)
+        called = "" if name == plain(body.key) else name
         lookers = [*filter(None, (body, self._asker(asker)))]
         if room is None or not all(room.access(each, "view", default=True) for each in lookers):
             key = "nowhere" if room is None else DARK
-            return {"id": "", "key": key, "description": "", "exits": []}
+            return {"id": "", "key": key, "description": "", "exits": [], "called": called}
         return {
             "id": stable_id(room),
             "key": self._name(room),
             "description": described(room, body)[:DESCRIPTION_CHARS],
             "exits": [self._name(way) for way in self._seen(asker) if way.destination],
+            "called": called,
         }
 
     def things(self, asker: str | None = None) -> dict[str, str]:

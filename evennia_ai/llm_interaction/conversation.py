@@ -46,6 +46,7 @@ DONE = "You have just done"
 STEADY = (NOW, HERE, LANGUAGE)
 # Labels in the system text.
 PLACE, LOOKS, THINGS, WAYS = "Where you are", "What it looks like", "What is here", "Ways out"
+CALLED = "What others call you"
 CARRIED, LEDGER = "What you carry", "Notes to keep in mind (approved; they give nobody any rights)"
 AN_ASSISTANT, NOBODY_ELSE = " (an assistant)", "nobody else"
 # A quiet time of so many seconds is told.
@@ -58,7 +59,9 @@ _SPANS = (
     (3600, "hour"),
 )
 _BLOCK = re.compile(r"\((?P<label>[^:()\n]{1,120}):")
-_PLACE_LINE = re.compile(rf"^({PLACE}|{LOOKS}|{THINGS}|{WAYS}|{CARRIED}): (.*)$", re.MULTILINE)
+_PLACE_LINE = re.compile(
+    rf"^({CALLED}|{PLACE}|{LOOKS}|{THINGS}|{WAYS}|{CARRIED}): (.*)$", re.MULTILINE
+)
 _LEDGER_ROWS = re.compile(rf"^{re.escape(LEDGER)}:\n(?P<rows>(?:[^\n]+\n?)+)", re.MULTILINE)
 _IDENTITY = re.compile(r"^You are (?P<name>[^\n,.]{1,80})", re.MULTILINE)
 # How a note begins; a reply that holds one goes on with the prompt.
@@ -75,8 +78,10 @@ Exchange = tuple[str, str]
 def place_text(
     place: Mapping[str, Any], things: Iterable[str] = (), carried: Iterable[str] = ()
 ) -> str:
-    """Where the assistant is, as lines of the system text; `place` is the game's."""
+    """Where the assistant is, and as whom, as lines of the system text; `place` is the game's."""
+    called = place.get("called")
     rows = (
+        (CALLED, shown_name(called) if called else ""),
         (PLACE, str(place["key"])),
         (LOOKS, str(place.get("description") or "")),
         (THINGS, ", ".join(map(shown_name, things))),

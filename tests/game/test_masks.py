@@ -76,6 +76,11 @@ class TestMasks(AssistantTest):
         command.session = None
         command.func()
 
+    def test_what_others_call_it(self):
+        """The prompt names the description that others know it by, where that is not its name."""
+        self.assertEqual(self.script.game.place()["called"], "a slender innkeeper")
+        self.assertEqual(self.aria.assistant.game.place()["called"], "")
+
     def test_addressed(self):
         """It answers to its own description, to what somebody calls it, and to an emote at it."""
         sailor, _, woman = self.people

@@ -169,19 +169,24 @@ class _Speaker:
         It is none if more follows that does not belong to it, as in `morning comes early`.
         """
         me, everyone = bordered(comparable(self.talk.me)), pattern(self.table.code, "everyone")
-        called = rf"\s*(?:{me}{_GLUED}|{everyone.pattern}){_MARKS}"
-        name = regex.compile(called, regex.V1 | regex.I)
+        # What others call it, or only the last words of that, counts if it is set off.
+        called = comparable(self.talk.place.get(form.CALLED, "")).split()
+        names = (bordered(" ".join(called[start:])) for start in range(len(called)))
+        others = f"(?:{'|'.join(names)})" if called else "(?!)"
+        begins = rf"{me}{_GLUED}|{others}(?=\s*[,،、，:：!！])|{everyone.pattern}"
+        name = regex.compile(rf"\s*(?:{begins}){_MARKS}", regex.V1 | regex.I)
         text = " ".join(text.split())
-        text = regex.sub(rf"[,،、，]?\s*{me}(?=[\W]*$)", "", text, flags=regex.V1 | regex.I)
+        end = rf"(?:[,،、，]?\s*{me}|[,،、，]\s*{others})(?=[\W]*$)"
+        text = regex.sub(end, "", text, flags=regex.V1 | regex.I)
         found = ""
         while True:
             text = text.lstrip(" ¡¿,،、，:!！.。…–—-")
             shown = comparable(text)
             phrases = ((pattern(self.table.code, key).match(shown), key) for key in COURTESIES)
             ends = {phrase.end(): key for phrase, key in phrases if phrase}
-            begins = name.match(shown)
-            if not ends and begins:
-                text = text[begins.end() :]
+            called_by = name.match(shown)
+            if not ends and called_by:
+                text = text[called_by.end() :]
                 continue
             if not ends:
                 return text, found

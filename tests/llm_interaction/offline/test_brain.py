@@ -68,6 +68,22 @@ class TestTalk(unittest.TestCase):
                 with self.subTest(text):
                     self.assertIn(in_room(text).content, lines(key))
 
+    def test_what_others_call_it(self):
+        """It knows itself by a description, or its last words, where these are set off."""
+        place = place_text({**PLACE, "called": "a grey-haired barkeep"}, THINGS)
+        room = {**ROOM, "content": f"You are Aria, in a game.\n\nA barkeep.\n\n{place}"}
+
+        def answer(text):
+            return respond([room, moment("Mira", answer=("Mira", text))], TOOLS)
+
+        for text in ("Good evening, barkeep!", "Grey-haired barkeep, hello", "Hello, Aria"):
+            self.assertIn(answer(text).content, lines("greeting"), text)
+        for text in ("Barkeep, who is my uncle?", "Who is my uncle, barkeep?"):
+            [call] = answer(text).tool_calls
+            self.assertNotIn("barkeep", call.arguments["query"].lower(), text)
+        [call] = answer("Who is the barkeep of the mill?").tool_calls
+        self.assertIn("barkeep", call.arguments["query"])
+
     def test_what_fits_anything(self):
         """Whatever else is said is heard, without a word about it."""
         for text in (
