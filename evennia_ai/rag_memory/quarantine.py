@@ -8,7 +8,7 @@ or by the account that paged; an entry, observation, memory or summary rests on 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from evennia_ai.history.messages import Message, is_by, utc_iso
+from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
 from evennia_ai.history.stored import Stored
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import Note
@@ -91,16 +91,19 @@ class Quarantine:
     def held(self, ids: Iterable[str]) -> frozenset[str]:
         """What of these ids, and of what they rest on, is not used or rests on such.
 
-        All are looked up together, as each look into the archive reads whole segments.
+        All are looked up together. Where people are in quarantine, and not only lines, each look
+        into the archive reads whole segments.
         """
         script, sources = self._script, self.sources
         if script is None or not sources:
             return frozenset()
         unused, below = set[str](), dict[str, Collection[str]]()
+        has_people = any(made_at(each) is None for each in sources)
         wanted = set(filter(None, ids))
         while wanted:
-            messages = script.history.by_ids(wanted)
-            unused |= {message.id for message in messages if _is_of(message, sources)}
+            unused |= wanted & sources.keys()
+            messages = script.history.by_ids(wanted) if has_people else ()
+            unused |= {message.id for message in messages if is_by(message, sources)}
             below |= dict.fromkeys((message.id for message in messages), ())
             below |= {each: _below(script, each) for each in wanted - below.keys()}
             wanted = {source for each in wanted for source in below[each]} - below.keys()
@@ -113,7 +116,9 @@ def _is_of(message: Message, sources: Collection[str]) -> bool:
 
 
 def _below(script: Assistant, item_id: str) -> Collection[str]:
-    """What a journal entry or a summary rests on."""
+    """What a journal entry or a summary rests on; a message's id is known by its beginning."""
+    if item_id.startswith("m"):
+        return ()
     if summary := script.history.summary(item_id):
         return (*summary.source_ids, *summary.child_ids)
     entry = script.journal.get(item_id)

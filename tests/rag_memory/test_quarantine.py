@@ -1,5 +1,7 @@
 """A source in quarantine: what it said is kept, and not used."""
 
+from unittest.mock import patch
+
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.records import absorbed_by
@@ -132,6 +134,18 @@ class TestQuarantine(CommandLineTest):
         self.assertTold("aimemory/quarantine Aria", "Char2", self.bad, "TestAccount2")
         self.be("Builder")
         self.assertIn("is not available", self.typed("aimemory/release Aria = Char2"))
+
+    def test_a_line_alone(self):
+        """What rests on one line is held without a look at other messages; a person is looked up."""
+        held, read = self.script.memory.quarantine, []
+        other = next(m for m in self.script.history.messages() if "miller" in m.content)
+        ids = [self.said.id, self.entry.id, other.id]
+        with patch.object(type(self.script.history), "by_ids", side_effect=read.append):
+            held.add({self.said.id: ""})
+            self.assertEqual(held.held(ids), {self.said.id, self.entry.id})
+        self.assertEqual(read, [])
+        held.add({stable_id(self.char1): "Char"})
+        self.assertEqual(held.held(ids), {*ids})
 
     def test_stored_value(self):
         """Junk hides nobody and is told by the doctor; a good value is used as it is."""
