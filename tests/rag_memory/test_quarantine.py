@@ -136,7 +136,7 @@ class TestQuarantine(CommandLineTest):
         self.assertIn("is not available", self.typed("aimemory/release Aria = Char2"))
 
     def test_a_line_alone(self):
-        """What rests on one line is held without a look at other messages; a person is looked up."""
+        """What rests on one line is held without a look at other messages."""
         held, read = self.script.memory.quarantine, []
         other = next(m for m in self.script.history.messages() if "miller" in m.content)
         ids = [self.said.id, self.entry.id, other.id]
