@@ -402,8 +402,9 @@ class Assistant:
         live = {message.id: message for message in self.history.messages()}
         for group in by_speaker(m for m in stored if m.id in live and wants_answer(m)):
             newest = group.events[-1].id
-            later = [message for id, message in live.items() if id > newest]
-            if not any(_answers(message, group) for message in later):
+            later = (message for id, message in live.items() if id > newest)
+            used = self.memory.quarantine.messages(later)  # an answer that was taken back is none
+            if not any(_answers(message, group) for message in used):
                 self.runtime.unanswered[group.key] = Unanswered(group, 1, now)
 
 

@@ -21,7 +21,7 @@ from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.explanation import found_message, holds, is_reply, spoken
-from evennia_ai.turns.heard import Unanswered, by_speaker
+from evennia_ai.turns.heard import by_speaker
 
 # Key of a message's metadata: the id of the one that it takes the place of.
 CORRECTS = "corrects"
@@ -78,10 +78,12 @@ class LineActs:
         waiting = {each.key for each in script.runtime.answering} | script.runtime.unanswered.keys()
         if group.key in waiting:
             raise Refusal(f"{name} is answering it already.")
-        self._quarantine("asked_again", self._said_with(reply))
+        with script.store.transaction():
+            self._quarantine("asked_again", self._said_with(reply))
+            script.runtime.ask_again(group, script.now())
+            script.save_queue()
         if script.state.mode == "sleep":
             script.wake()
-        script.runtime.unanswered[group.key] = Unanswered(group, 1, script.now())
         script.called()
         return f"{name} answers again: {self.quoted(group.events[-1])}"
 

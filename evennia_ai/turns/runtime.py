@@ -19,7 +19,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
 from twisted.python.failure import Failure
 
-from evennia_ai.history.messages import SPEECH, Message, is_by
+from evennia_ai.history.messages import SPEECH, Message, is_by, utc_iso
 from evennia_ai.language.tables import DEFAULT, language_of
 from evennia_ai.llm_interaction.budget import BudgetLog
 from evennia_ai.llm_interaction.values import ShownNotes
@@ -218,6 +218,13 @@ class Runtime:
         self.unanswered[group.key] = Unanswered(group, tries, due)
         self.queue_saved = False
         return True
+
+    def ask_again(self, group: Group, now: float) -> None:
+        """Answer a group as if it were said now: the saved copies of its events tell that time."""
+        events = tuple(replace(event, created_at=utc_iso(now)) for event in group.events)
+        self.waiting |= {event.id: (now, self.lock.worked_s) for event in events}
+        self.unanswered[group.key] = Unanswered(replace(group, events=events), 1, now)
+        self.queue_saved = False
 
     def is_called(self) -> bool:
         """Whether somebody has spoken to the assistant since its last tick."""

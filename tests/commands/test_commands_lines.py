@@ -175,6 +175,22 @@ class TestAgain(LinesTest):
         self.typed("ai/again Aria")
         self.assertTold("ai/again Aria", "is answering it already")
 
+    def test_long_after(self):
+        """A line heard minutes ago is answered again, also after a crash."""
+        self.talk("Aria, who rules here?", "The wharfinger rules here.")
+        for crashes, answer in ((False, "The cooper."), (True, "The miller.")):
+            with self.subTest(crashes=crashes):
+                later = self.script.now() + 300
+                clock = {"now": lambda later=later: later}
+                self.configure(**clock)
+                self.model.answers = [answer]
+                self.assertTold("ai/again Aria", "answers again")
+                if crashes:
+                    self.restart(partial(self.configure, **clock))
+                self.assertEqual(self.tick(), "turn")
+                self.assertIn(answer, self.prompt())
+        self.assertNotIn("cooper", self.prompt())
+
     def test_asleep(self):
         """It wakes up for it."""
         self.talk("Aria, who rules here?", "The wharfinger.")
