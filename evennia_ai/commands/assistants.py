@@ -244,13 +244,14 @@ class CmdAI(AssistantCommand):
 
     do_again = do_undo
 
-    def do_me(self) -> Steps[None] | None:
+    def do_me(self) -> Steps[None]:
         if self.rhs:
-            return self._change_kept()
+            yield from self._change_kept()
+            return
         scripts = [self.assistant()] if self.lhs else all_assistants()
         lines = list[str]()
         for script in scripts:
-            things = KeptOf(script, self.caller).all()
+            things = yield KeptOf(script, self.caller).all()
             lines += [f"{script.obj.key} keeps of you ({len(things)}):"] if things else []
             lines += map(kept_line, things)
         hint = (
@@ -259,12 +260,11 @@ class CmdAI(AssistantCommand):
         names = " and ".join(script.obj.key for script in scripts) or "No assistant"
         nothing = f"Beside what was said, nothing is kept of you by {names}. See: help aiforget"
         self.page(as_records([*lines, hint]) if lines else escaped(nothing))
-        return None
 
     def _change_kept(self) -> Steps[None]:
         wanted, colon, text = self.words().partition(":")
         kept_of = KeptOf(self.assistant(), self.caller)
-        kept = kept_of.called(wanted)
+        kept = yield kept_of.called(wanted)
         act = kept_of.correct(kept, text) if colon else kept_of.drop(kept)
         self.tell((yield act))
 

@@ -180,6 +180,15 @@ def missing_oldest(script: Assistant) -> Deferred[int | None]:
     )
 
 
+def withdraw_entry(script: Assistant, character: Character, entry_id: str) -> None:
+    """Withdraw a journal entry, and note that searches still find it; `forget_entry` does all."""
+    with character.journal.store.transaction():
+        character.journal.withdraw([entry_id])
+        character.entities.forget_sources([entry_id])
+        outbox = dict.fromkeys((*script.state.outbox, entry_id))
+        script.state.outbox = list(outbox)
+
+
 @inlineCallbacks
 def forget_entry(script: Assistant, character: Character, entry_id: str) -> Steps[int]:
     """Withdraw a journal entry: it stays stored, but is no longer searched or consolidated.
@@ -188,10 +197,7 @@ def forget_entry(script: Assistant, character: Character, entry_id: str) -> Step
     with `StoreError`, but the entry is withdrawn and the next night removes its traces. It can be
     repeated.
     """
-    with character.journal.store.transaction():
-        character.journal.withdraw([entry_id])
-        character.entities.forget_sources([entry_id])
-        script.state.outbox = [*script.state.outbox, entry_id]
+    withdraw_entry(script, character, entry_id)
     unindexed = yield script.memory.forget([entry_id])
     gone = yield script.mind.memories.delete(script.scope, [entry_id])
     if unindexed is not None:

@@ -147,9 +147,14 @@ class EntityHandler:
             for _ in self.forget(left):
                 pass
 
-    def forget(self, left: Callable[[Profile], Profile | None]) -> Iterator[None]:
-        """Replace each whole profile by what `left` returns, a few at each step; None drops it."""
-        keys = list(self._known)
+    def forget(
+        self, left: Callable[[Profile], Profile | None], ids: Iterable[str] | None = None
+    ) -> Iterator[None]:
+        """Replace each whole profile by what `left` returns, a few at each step; None drops it.
+
+        With `ids` only these profiles.
+        """
+        keys = list(self._known if ids is None else ids)
         for start in range(0, len(keys), BATCH):
             wholes = map(self.whole, filter(None, map(self.get, keys[start : start + BATCH])))
             rests = [(whole, rest) for whole in wholes if (rest := left(whole)) is not whole]

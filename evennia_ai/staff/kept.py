@@ -5,7 +5,7 @@ that rest on their words. What rests on their words alone they take back; beside
 they put their own words.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from evennia.typeclasses.models import TypedObject
@@ -15,17 +15,29 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.seeing import player_ids, speaker_of, stable_id
-from evennia_ai.history.audience import private
+from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, is_by
 from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.ledger import WITHDRAWN, living_of
+from evennia_ai.rag_memory.indexing import withdraw_entry
+from evennia_ai.rag_memory.journal import PAGE_ENTRIES
+from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.ledger import (
+    APPROVED,
+    FACT,
+    PROPOSED,
+    TEXT_CHARS,
+    WITHDRAWN,
+    Note,
+    living_of,
+    people_named,
+)
 from evennia_ai.rag_memory.profile import current
 from evennia_ai.staff.memory import MemoryActs
 from evennia_ai.staff.show import audience_mark, moment
+from evennia_ai.turns.moderation import judge_heard
+from evennia_ai.turns.tools.journal import report_proposal
 
-# Newest journal entries that are looked through, and characters of a correction.
-ENTRIES, TEXT_CHARS = 200, 300
 NOTE, OBSERVATION, ENTRY = "note", "observation", "journal"
 
 
@@ -39,6 +51,7 @@ class Kept:
     text: str
     audience: str
     is_own: bool  # whether it rests on the player's own words alone
+    is_said: bool = True  # whether these are lines of the talk
     profile: str = ""  # the id of the profile that an observation is in
 
 
@@ -54,34 +67,59 @@ class KeptOf:
 
     def __init__(self, script: AssistantScript, caller: TypedObject):
         self.script, self.caller, self.people = script, caller, player_ids(caller)
-        self.seen = script.seen(private([stable_id(caller)]))
+        self.own = private([stable_id(caller)])
+        self.seen = script.seen(self.own)
 
-    def all(self) -> list[Kept]:
-        """All of it that the player may know, notes first, then the newest first."""
-        notes = {n.id: n for each in self.people for n in living_of(self.seen.notes(), each)}
+    @inlineCallbacks
+    def all(self) -> Steps[list[Kept]]:
+        """Fires with all of it that the player may know, notes first, then the newest first."""
+        seen, entries = self.seen, dict[str, JournalEntry]()
+        for start in range(0, self.script.journal.count(), PAGE_ENTRIES):
+            entries |= {entry.id: entry for entry in seen.stretch(start, start + PAGE_ENTRIES)}
+            yield self.script.breathe()
+        notes = {n.id: n for each in self.people for n in living_of(seen.notes(), each)}
+        beliefs = [
+            (profile.id, belief)
+            for profile in filter(None, map(seen.profile, self.people))
+            for belief in current((*seen.older(profile), *profile.observations), seen.audience)
+        ]
+
+        def lines(ids: Iterable[str]) -> set[str]:
+            """The lines that these are, or that the entries among these rest on."""
+            inner = (entries[each].source_message_ids for each in ids if each in entries)
+            return set(ids).union(*inner)
+
+        rests = [
+            *([note.source] for note in notes.values()),
+            *(belief.observation.sources for _, belief in beliefs),
+            *(entry.source_message_ids for entry in entries.values()),
+        ]
+        heard = yield self._heard(set().union(*map(lines, rests)))
+
+        def are_own(ids: Iterable[str]) -> list[bool]:
+            return [heard[line] for line in lines(ids) if line in heard]
+
         things = [
-            Kept(NOTE, n.id, n.at, n.text, n.audience, n.by.id in self.people)
+            Kept(NOTE, n.id, n.at, n.text, n.audience, n.by.id in self.people, n.source in heard)
             for n in notes.values()
         ]
-        for profile in filter(None, map(self.seen.profile, self.people)):
-            for belief in current(profile.observations, self.seen.audience):
-                item = belief.observation
-                is_own = self._are_own(item.sources)
-                about = item.id, item.at, belief.line, item.audience, is_own, profile.id
-                things.append(Kept(OBSERVATION, *about))
-        for entry in self.seen.stretch(0, ENTRIES):
-            sources = entry.source_message_ids
-            said = any(is_by(message, self.people) for message in self._heard(sources))
-            if entry.may_consolidate and said:
-                is_own = self._are_own(sources)
-                about = entry.id, entry.timestamp, entry.content, entry.audience, is_own
+        for profile_id, belief in beliefs:
+            item, said = belief.observation, are_own(belief.observation.sources)
+            about = item.id, item.at, belief.line, item.audience, bool(said) and all(said)
+            things.append(Kept(OBSERVATION, *about, profile=profile_id))
+        for entry in entries.values():
+            said = are_own(entry.source_message_ids)
+            if entry.may_consolidate and any(said):
+                about = entry.id, entry.timestamp, entry.content, entry.audience, all(said)
                 things.append(Kept(ENTRY, *about))
         things.sort(key=lambda each: each.at, reverse=True)
         return sorted(things, key=lambda each: each.kind != NOTE)
 
-    def called(self, wanted: str) -> Kept:
-        """The thing whose id begins so; otherwise `Refusal`."""
-        found = [each for each in self.all() if each.id.startswith(wanted.strip().lower())]
+    @inlineCallbacks
+    def called(self, wanted: str) -> Steps[Kept]:
+        """Fires with the thing whose id begins so; otherwise `Refusal`."""
+        things = yield self.all()
+        found = [each for each in things if each.id.startswith(wanted.strip().lower())]
         hint = f"`{wanted}`. `ai/me {self.script.obj.key}` lists what it keeps about you."
         return only_one(found, f"There is nothing called {hint}", f"Several begin with {hint}")
 
@@ -94,56 +132,86 @@ class KeptOf:
                 f"It rests on what others said, too. Put your own words beside it: ai/me {name} = "
                 f"{kept.id}: <text>. Staff can do more: ai/report {name} = <what is wrong>"
             )
-        if kept.kind == NOTE:
-            by = speaker_of(self.caller, self.script.obj)
-            self.script.ledger.change(kept.id, WITHDRAWN, by)
-        else:
-            sent = {"id": kept.id, "profile": kept.profile}
-            acts = MemoryActs(self.script, self.seen, self.caller, sent)
-            yield acts.do("drop" if kept.kind == OBSERVATION else "forget")
-        return f"{name} no longer uses: {kept.text}"
+        yield self.script.run_exclusive(lambda: self._exchange(kept, lambda: None))
+        said = " What you said yourself stays in the talk; aiforget takes it out."
+        return f"{name} no longer uses: {kept.text}{said if kept.is_said else ''}"
 
     @inlineCallbacks
     def correct(self, kept: Kept, text: str) -> Steps[str]:
         """Put the player's words in place of something, or beside it; fires with a sentence.
 
-        The words become a line of the player's, so that what rests on them is theirs to forget.
+        They pass moderation, and are known to the two alone: a note, or an observation that rests
+        on a line of the player's, so that it is theirs to forget. Where all know what they correct,
+        they are proposed to staff as a note for all, too.
         """
-        text = storable(" ".join(text.split()))[:TEXT_CHARS]
+        text, is_public = storable(" ".join(text.split())), kept.audience == PUBLIC
         if not text:
             raise Refusal("Write what it should say.")
-        if kept.is_own:
-            yield self.drop(kept)
-        body, script = self.script.obj, self.script
+        if len(text) > TEXT_CHARS:
+            raise Refusal(f"Write at most {TEXT_CHARS} characters; these are {len(text)}.")
+        script, by = self.script, speaker_of(self.caller, self.script.obj)
+        text = yield judge_heard(script, text, by, "page", not is_public)
+        if not text:
+            raise Refusal("The game's moderation refuses these words.")
+        proposed: list[Note] = []
 
         def put() -> None:
-            said = Message(
-                "user",
-                text,
-                speaker=speaker_of(self.caller, body),
-                audience=kept.audience,
-                channel="page",
-            )
-            with script.store.transaction():
-                [line] = script.history.append([said])
-                own = stable_id(self.caller)
-                entities = body.entities
-                profile = entities.get(kept.profile or own) or new_profile(
-                    own, self.caller.key, script.now()
+            if kept.kind != NOTE:
+                self._observe(text)
+            if kept.kind == NOTE or is_public:
+                named = people_named(text, script.game.people_in(text))
+                note = script.ledger.add(
+                    text,
+                    by,
+                    state=PROPOSED if is_public else APPROVED,
+                    kind=script.ledger.get(kept.id).kind if kept.kind == NOTE else FACT,
+                    about=named if is_public else [by.id],
+                    audience=PUBLIC if is_public else self.own,
                 )
-                about = observe(profile, text, script.now(), line.id, kept.audience)
-                entities.put({profile.id: about})
+                proposed.extend([note] if note.state == PROPOSED else ())
 
-        yield script.run_exclusive(put)
-        return f"{body.key} keeps of you now: {text}"
+        yield script.run_exclusive(lambda: self._exchange(kept, put))
+        for note in proposed:
+            report_proposal(script, note)
+        name, waits = script.obj.key, " Staff decide whether it is for all to know."
+        if kept.kind == NOTE and proposed:
+            return f"Proposed: {text}{waits}"
+        return f"{name} keeps of you now: {text}{waits if proposed else ''}"
 
-    def _heard(self, ids: Iterable[str]) -> list[Message]:
-        """What was heard of these messages, and of those that these entries rest on."""
-        entries = filter(None, map(self.seen.entry, ids))
-        sources = {*ids, *(each for entry in entries for each in entry.source_message_ids)}
-        return [message for message in self.seen.by_ids(sources) if message.role == "user"]
+    @inlineCallbacks
+    def _exchange(self, kept: Kept, put: Callable[[], None]) -> Steps[None]:
+        """Withdraw something that is the player's own and put another there, both or neither."""
+        script, sent = self.script, {"id": kept.id, "profile": kept.profile}
+        acts = MemoryActs(script, self.seen, self.caller, sent)
+        with script.store.transaction():
+            if kept.is_own and kept.kind == NOTE:
+                script.ledger.change(kept.id, WITHDRAWN, speaker_of(self.caller, script.obj))
+            put()
+            if kept.is_own and kept.kind == OBSERVATION:
+                acts.drop()
+            elif kept.is_own and kept.kind == ENTRY:
+                withdraw_entry(script, script.obj, kept.id)
+        if kept.is_own and kept.kind == ENTRY:
+            yield acts.forget()
 
-    def _are_own(self, ids: Collection[str]) -> bool:
-        """Whether all that was heard of these is words of the player, and something is."""
-        heard = self._heard(ids)
-        return bool(heard) and all(is_by(message, self.people) for message in heard)
+    def _observe(self, text: str) -> None:
+        """Store a line of the player's, and what it says as an observation of them."""
+        body, own, now = self.script.obj, stable_id(self.caller), self.script.now()
+        speaker = speaker_of(self.caller, body)
+        said = Message("user", text, speaker=speaker, audience=self.own, channel="page")
+        [line] = self.script.history.append([said])
+        profile = body.entities.get(own) or new_profile(own, self.caller.key, now)
+        body.entities.put({own: observe(profile, text, now, line.id, self.own)})
+
+    @inlineCallbacks
+    def _heard(self, wanted: set[str]) -> Steps[dict[str, bool]]:
+        """Fires with whether each of these lines of people is the player's; reads each once."""
+        heard: dict[str, bool] = {}
+        for stretch in self.seen.stretches():
+            here = [message for message in stretch if message.id in wanted]
+            heard |= {m.id: is_by(m, self.people) for m in here if m.role == "user"}
+            wanted = wanted.difference(message.id for message in here)
+            if not any(each.startswith("m") for each in wanted):
+                break
+            yield self.script.breathe()
+        return heard

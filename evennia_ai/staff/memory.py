@@ -121,10 +121,11 @@ class MemoryActs:
         """Take an observation out of a profile."""
         entities, wanted = self.script.obj.entities, self._sent("id")
         profile = entities.get(self._sent("profile"))
-        left = profile and profile.only(lambda item: item.id != wanted)
-        if profile is None or left is None or left is profile:
+        whole = profile and entities.whole(profile)
+        if profile is None or not any(item.id == wanted for item in whole.observations):
             raise Refusal("There is no such observation.")
-        entities.put({profile.id: left})
+        for _ in entities.forget(lambda each: each.only(lambda o: o.id != wanted), [profile.id]):
+            pass
         self._audit("dropped", profile=profile.id, observation=wanted)
         return f"{self.script.obj.key} no longer believes this of {profile.name}."
 

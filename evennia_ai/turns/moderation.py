@@ -100,10 +100,17 @@ class Moderator:
 def moderate(script: Assistant, event: Message) -> Steps[None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
     speaker, is_secret = Speaker(event.speaker_name, event.speaker_id), is_private(event.audience)
-    text = yield _judge(script, "heard", event.content, speaker, event.channel, is_secret)
+    text = yield judge_heard(script, event.content, speaker, event.channel, is_secret)
     script.runtime.judged(event.id, text)
     if script.pk and script.runtime.is_called():
         script.called()
+
+
+def judge_heard(
+    script: Assistant, text: str, speaker: Speaker, channel: str, private: bool
+) -> "Deferred[str]":
+    """Fires with what is heard of somebody's text: the same, another, or an empty one."""
+    return _judge(script, "heard", text, speaker, channel, private)
 
 
 def judge_said(script: Assistant, text: str, channel: str, private: bool) -> "Deferred[str]":
