@@ -17,6 +17,8 @@ from evennia.utils.funcparser import FuncParser
 from evennia_ai.history.messages import MASK, Speaker, base32
 from evennia_ai.language.script import normalized
 
+# The stable id of a character or an account, as `aihistory/raw` shows it.
+STABLE_ID = re.compile(r"[oa]\d+\.\w+")
 PRIVATE_TAG = ("private", "evennia_ai")
 _DBREF = re.compile(r"(?<!\s)\s*\(#\d{1,20}\)$")
 

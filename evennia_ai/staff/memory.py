@@ -3,7 +3,6 @@
 Each act notes in the audit log who did it, and raises `Refusal` if it cannot be done.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from twisted.internet.defer import Deferred, inlineCallbacks, maybeDeferred
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
-from evennia_ai.game.seeing import find, player_ids, speaker_of
+from evennia_ai.game.seeing import STABLE_ID, find, player_ids, speaker_of, stable_id
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, Note
 from evennia_ai.rag_memory.seen import Seen
@@ -24,8 +23,6 @@ from evennia_ai.staff.status import stored_lines
 CORRECTION = "correction"
 # What becomes of a note.
 DECISIONS = {"approve": APPROVED, "reject": WITHDRAWN}
-# A stable id of a character or an account, as `aihistory/raw` shows it.
-_ID = re.compile(r"[oa]\d+\.\w+")
 
 
 def note_called(notes: Iterable[Note], text: str) -> Note:
@@ -40,7 +37,7 @@ def note_called(notes: Iterable[Note], text: str) -> Note:
 
 def people_called(name: str) -> tuple[str, ...]:
     """The stable ids of the player that a name or id means; `Refusal` if it means none, or more."""
-    if _ID.fullmatch(name):
+    if STABLE_ID.fullmatch(name):
         known = find(name)
         return player_ids(known) if known is not None else (name,)
     found = [each for each in AccountDB.objects.all() if _is_called(each, name)]
@@ -153,7 +150,7 @@ class MemoryActs:
         return self.sent.get(name, "").strip()
 
     def _audit(self, kind: str, **fields: object) -> None:
-        self.script.audit(kind, **fields, by=self.by.key)
+        self.script.audit(kind, **fields, by=stable_id(self.by))
 
 
 @inlineCallbacks

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
-from evennia_ai.game.seeing import find, name_of
+from evennia_ai.game.seeing import STABLE_ID, find, name_of
 from evennia_ai.game.world import literal
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import Message, utc_iso
@@ -169,9 +169,17 @@ def request_text(event: TokenBudget) -> str:
 
 
 def event_line(event: Event) -> str:
-    """An event of the log as people read it."""
-    facts = ", ".join(f"{key} {value}" for key, value in event.facts.items())
+    """An event of the log as people read it: whom it has by stable ids by their names."""
+    facts = ", ".join(f"{key} {_named(value)}" for key, value in event.facts.items())
     return f"{moment(utc_iso(event.at))} {event.assistant} {event.kind}: {facts}"
+
+
+def _named(value: object) -> object:
+    """A fact of an event, with names in place of the stable ids of those who are still there."""
+    if isinstance(value, list):
+        return ", ".join(str(_named(each)) for each in value)
+    is_id = isinstance(value, str) and STABLE_ID.fullmatch(value)
+    return getattr(find(value), "key", value) if is_id else value
 
 
 class Slices(Sequence[Any]):

@@ -184,7 +184,7 @@ def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
     """Note in the audit log that somebody read what is not public."""
     private = sum(audience != PUBLIC for audience in audiences)
     if private:
-        visit.assistant.audit("looked", by=visit.account.key, page=page, private=private)
+        visit.assistant.audit("looked", by=stable_id(visit.account), page=page, private=private)
 
 
 @inlineCallbacks

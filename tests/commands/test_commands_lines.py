@@ -340,6 +340,9 @@ class TestWhatIsKept(LinesTest):
         self.assertEqual(self.facts(), ["Char is a thief.", "Char owes me."])
         self.assertTrue(self.aria.journal.get(self.entry.id).withdrawn)
         self.assertNotIn("jazz", self.prompt())
+        self.assertEqual(
+            [self.logged(kind)[0]["by"] for kind in ("dropped", "forget")], [self.own] * 2
+        )
         for each in (self.thief, self.mixed):
             self.typed(f"ai/me Aria = {each.id}", until="rests on what others said, too")
         self.assertTold(f"ai/me Aria = {self.owes.id}", "There is nothing called")

@@ -212,6 +212,7 @@ class TestWhoSeesWhat(PagesTest):
         self.assertShows(self.client.get(f"/ai/{self.script.pk}/talk/"), SECRET)
         [look] = self.logged("looked")
         self.assertEqual((look["page"], look["private"]), ("talk", 1))
+        self.assertEqual(look["by"], stable_id(self.account))
         profile = observe(new_profile("o9.abc", "Zed", 1.0), SECRET, 1.0, "m1", private(["o9.abc"]))
         self.script.obj.entities.put({profile.id: profile})
         self.assertShows(self.client.get(f"/ai/{self.script.pk}/memory/"), SECRET)
@@ -345,6 +346,11 @@ class TestWhatTheyShow(PagesTest):
         page = self.client.get("/ai/log/?assistant=Aria")
         self.assertShows(page, "Aria tool: name look", "<option>Cora</option>")
         self.assertHides(page, "what lost")
+        self.script.audit(
+            "looked", by=stable_id(self.account), people=[stable_id(self.char1), "o9.x"]
+        )
+        page = self.client.get("/ai/log/?kind=looked")
+        self.assertShows(page, f"by {self.account.key}, people {self.char1.key}, o9.x")
         self.assertShows(self.client.get("/ai/log/?kind=error"), "Cora error: what lost")
 
     def test_answers_that_fell_back(self):
