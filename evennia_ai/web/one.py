@@ -30,7 +30,7 @@ from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, sw
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
 from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.memory import MemoryActs, memory_status
-from evennia_ai.staff.show import marked, moment, request_text, speaker_label
+from evennia_ai.staff.show import marked, moment, private_to, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.options import OPTIONS, PRESETS
@@ -289,7 +289,8 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
     by_time = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
     profiles = list(islice(by_time, MOST_ROWS))
     facts = (item for profile in profiles for item in profile.observations)
-    note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts)])
+    unused, lines = _unused(script, seen)
+    note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts, *lines)])
     return {
         "status": status[1:],
         "entries": [
@@ -300,12 +301,12 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
         "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
         "notes": [plain(note, by=note.by.key) for note in notes],
         "profiles": [_profile(each) for each in profiles],
-        "quarantine": _unused(script, seen),
+        "quarantine": unused,
     }
 
 
-def _unused(script: AssistantScript, seen: Seen) -> list[dict[str, Any]]:
-    """People in quarantine, then the newest of the removed lines, with their beginnings."""
+def _unused(script: AssistantScript, seen: Seen) -> tuple[list[dict[str, Any]], Iterable[Message]]:
+    """People in quarantine, then the newest of the removed lines; and these lines."""
     rows = [
         {"id": each, **about, "at": moment(about["at"])}
         for each, about in script.memory.quarantine.sources.items()
@@ -313,10 +314,12 @@ def _unused(script: AssistantScript, seen: Seen) -> list[dict[str, Any]]:
     people = [row for row in rows if row["name"]]
     lines = sorted((row for row in rows if not row["name"]), key=lambda row: row["id"])
     newest = lines[: -PAGE_LINES - 1 : -1]
-    texts = {
-        m.id: spoken(m, script.tools.traits.speaks) for m in seen.by_ids(r["id"] for r in newest)
-    }
-    return [*people, *({**row, "line": texts.get(row["id"], "")} for row in newest)]
+    shown = {message.id: message for message in seen.by_ids(row["id"] for row in newest)}
+    for row in newest:
+        if message := shown.get(row["id"]):
+            row["line"] = spoken(message, script.tools.traits.speaks)
+            row["private"] = private_to(message.audience)
+    return [*people, *newest], shown.values()
 
 
 def _profile(profile: Profile) -> dict[str, Any]:

@@ -217,6 +217,14 @@ class TestWhoSeesWhat(PagesTest):
         self.script.obj.entities.put({profile.id: profile})
         self.assertShows(self.client.get(f"/ai/{self.script.pk}/memory/"), SECRET)
         self.assertEqual([look["page"] for look in self.logged("looked")], ["talk", "memory"])
+        self.script.obj.entities.put({}, [profile.id])
+        [line] = [m for m in self.script.history.messages() if m.content == SECRET]
+        self.script.memory.quarantine.add({line.id: ""})
+        self.assertShows(
+            self.client.get(f"/ai/{self.script.pk}/memory/"), SECRET, "private: o9.abc"
+        )
+        self.assertEqual(self.logged("looked")[-1]["private"], 1)
+        self.assertEqual(len(self.logged("looked")), 3)
 
     def test_link_from_the_site(self):
         """The menu of the game's site leads staff to the pages, and nobody else."""
