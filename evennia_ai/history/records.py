@@ -135,7 +135,8 @@ class SummaryRecord(Stored):
     created_at: str  # UTC ISO 8601
     audience: str
     text: str
-    source_ids: tuple[str, ...] = ()  # the messages it was made from, oldest first
+    source_ids: tuple[str, ...] = ()  # the messages it stands for, oldest first
+    without: tuple[str, ...] = ()  # those of them that it was made without: they were not used
     child_ids: tuple[str, ...] = ()  # the summaries it was made from
     # Of its messages, how many are in each archive segment, in their order; none for a summary of
     # summaries.
@@ -149,6 +150,12 @@ class SummaryRecord(Stored):
     unsupported: int = 0  # how many names, numbers and quotations its source does not have
     # Its model, what it lost, and what else is noted of it.
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """The messages and summaries that its text was made from."""
+        without = set(self.without)
+        return (*(each for each in self.source_ids if each not in without), *self.child_ids)
 
     @property
     def places(self) -> list[tuple[str, str]]:

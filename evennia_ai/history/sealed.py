@@ -19,7 +19,7 @@ STRUCTURE = frozenset(
     | {"source_type", "source_ids", "source_message_ids", "sources", "child_ids", "earlier_ids"}
     | {"consolidated_entry_ids", "message_ids", "segments", "summary_id"}
     | {"tier", "status", "state", "level", "archived_at", "compacted_at", "decided_at", "asker"}
-    | {"superseded_by"}
+    | {"superseded_by", "without"}
 )
 # Begins the id of somebody or something mentioned and never met; a name follows.
 UNMET = "n."

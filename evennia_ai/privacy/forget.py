@@ -8,7 +8,7 @@ index and semantic memory is noted before anything is removed.
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 from twisted.internet.defer import inlineCallbacks
@@ -30,7 +30,7 @@ from evennia_ai.privacy.closure import (
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.rollback import clear_outbox, put_texts
+from evennia_ai.sleep.compaction.rollback import clear_outbox, empty_summary
 
 # Records, or pages of the journal, written in one transaction before others get their turn.
 SLICE = 4
@@ -136,13 +136,7 @@ class _Removal:
         yield from self._each(pages, lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")
         summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
-        said: dict[str, object] = {"lost": [], "rejected": []}
-        empty = [replace(r, text=EMPTIED, extra={**r.extra, **said}) for r in summaries]
-        yield from self._each(empty, history.save_summary)
-        put_texts(self.script, dict.fromkeys(plan.emptied, EMPTIED))
-        if empty:
-            stale = (*self.script.state.stale, *(record.id for record in empty))
-            self.script.state.stale = list(dict.fromkeys(stale))
+        yield from self._each(summaries, partial(empty_summary, self.script))
         step("forget compactions")
         named = [each for each in history.compactions() if each.report.query]  # what left
         new = [replace(each, report=replace(each.report, query="")) for each in named]

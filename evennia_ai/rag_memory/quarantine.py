@@ -40,6 +40,11 @@ class Quarantine:
         stored = Quarantined.if_readable(store.get(KEY))
         return stored.sources if stored else {}
 
+    @property
+    def lines(self) -> frozenset[str]:
+        """The ids of the lines that are taken back."""
+        return frozenset(each for each, about in self.sources.items() if not about.get("name"))
+
     def add(self, sources: Mapping[str, str]) -> int:
         """Quarantine people, names by stable id, or lines; returns how many were not before."""
         assert self._script is not None
@@ -120,7 +125,7 @@ def _below(script: Assistant, item_id: str) -> Collection[str]:
     if item_id.startswith("m"):
         return ()
     if summary := script.history.summary(item_id):
-        return (*summary.source_ids, *summary.child_ids)
+        return summary.rests_on
     entry = script.journal.get(item_id)
     return entry.source_message_ids if entry else ()
 

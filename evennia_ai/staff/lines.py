@@ -16,10 +16,10 @@ from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Message, call_ids
 from evennia_ai.history.pairs import ASKER, SAID_ONCE
-from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
+from evennia_ai.sleep.compaction.rollback import empty_unused
 from evennia_ai.staff.explanation import found_message, holds, is_reply, spoken
 from evennia_ai.turns.heard import by_speaker
 
@@ -179,7 +179,7 @@ class LineActs:
         """Use lines no more; returns whether one of them was used until now."""
         lines = self._with_results(lines)
         added = self.script.memory.quarantine.add({line.id: "" for line in lines})
-        self._make_again(lines)
+        empty_unused(self.script)
         self._audit(act, lines)
         return added > 0
 
@@ -190,10 +190,10 @@ class LineActs:
         return [*lines, *(m for m in near if m.role == "tool" and m.tool_call_id in calls)]
 
     def _make_again(self, lines: Iterable[Message]) -> None:
-        """Have the summaries that hold these lines made again, in a lull."""
+        """Have the summaries that were made without these lines made again, in a lull."""
         ids, state = {line.id for line in lines}, self.script.state
-        records = (r for r in self.seen.summaries() if not r.rolled_back and r.tier != UNSUMMARISED)
-        stale = [record.id for record in records if not ids.isdisjoint(record.source_ids)]
+        records = (record for record in self.script.history.summaries() if not record.rolled_back)
+        stale = [record.id for record in records if not ids.isdisjoint(record.without)]
         if stale:
             state.stale = list(dict.fromkeys((*state.stale, *stale)))
 

@@ -8,6 +8,7 @@ from django.test import override_settings
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.archive import Archive
 from evennia_ai.history.audience import private
+from evennia_ai.history.records import EMPTIED
 from evennia_ai.history.verification import verify
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.values import ModelReply
@@ -15,9 +16,13 @@ from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.sleep.compaction.behind import compact_behind
+from evennia_ai.sleep.compaction.compact import Compaction
+from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.remake import remake_next
 from evennia_ai.testing import call
 from tests.command_line import WholePagesTest
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 
 class LinesTest(WholePagesTest):
@@ -115,6 +120,29 @@ class TestUndo(LinesTest):
         self.assertNotIn("wharfinger", str([r.messages for r in self.model.requests[-2:]]))
         segments = list(self.script.history.segments())
         self.assertIn("wharfinger", str([m.content for s in segments for m in s.messages]))
+        self.assertTrue(self.found("word by word"), "a summary made without it is found")
+        self.assertEqual(self.script.state.stale, [])
+        self.assertProven()
+
+    def test_while_a_summary_is_made(self):
+        """What is taken back meanwhile is in no new summary: it is made again without it."""
+        self.talk("Aria, who rules?", "The wharfinger rules.")
+        self.fill(30)
+        self.configure(compact_preserve_window=2)
+        self.model.default = "The wharfinger rules, they said, among many other things."
+        self.model.held, before = True, len(self.model.requests)
+        compact_behind(self.script, Compaction(self.script, MANUAL))
+        pump_until(lambda: len(self.model.requests) > before)
+        self.typed("ai/undo Aria")
+        self.model.release()
+        pump_until(self.script.history.summaries)
+        self.assertNotIn("wharfinger", self.prompt())
+        self.assertNotIn("wharfinger", str(self.found("wharfinger rules")))
+        self.model.default = "They talked of many things, and the heron boat was painted."
+        wait_for(remake_next(self.script))
+        self.assertIn("heron", self.prompt())
+        self.assertTrue(self.found("heron boat"))
+        self.assertEqual(self.script.state.stale, [])
         self.assertProven()
 
     def test_forgotten(self):
@@ -271,18 +299,39 @@ class TestOneLine(LinesTest):
         self.assertProven()
 
     def test_in_the_archive(self):
-        """A line in a summary is removed and its summary made again; correcting it is refused."""
-        self.fill(30)
+        """What summaries say of a removed line goes at once, at every tier; the rest comes back."""
         self.configure(compact_preserve_window=2)
-        self.model.default = "The mayor is Bolko, they said, among many other things."
-        self.assertTrue(
-            wait_for(compact_conversation_history(self.script, self.aria, force=True))["success"]
-        )
+        self.model.default = "The mayor is Bolko, they said; the heron boat was painted."
+        for _ in range(2):
+            self.fill(30)
+            compacted = compact_conversation_history(self.script, self.aria, force=True)
+            self.assertTrue(wait_for(compacted)["success"])
         until = "has left the live history"
         self.typed(f"aihistory/correct Aria = {self.line.id}: Greta.", until)
+        self.assertIn("Bolko", self.prompt())
         self.typed("aihistory/remove Aria = of Quayside", until="Removed")
-        self.assertEqual(len(self.script.state.stale), 1)
-        self.assertEqual(self.found("mayor Bolko"), [])
+        first, _, long = self.script.history.summaries()
+        self.assertEqual(sorted(self.script.state.stale), sorted([first.id, long.id]))
+        self.assertEqual({first.text, long.text}, {EMPTIED})
+        self.model.default = "They talked of this and that; the heron boat was painted green."
+        self.remake()
+        shown = self.prompt()
+        self.assertIn("painted green", shown)
+        self.assertEqual(shown.count("Bolko"), 1, "in the later summary, which it is not in")
+        self.assertTrue(any("green" in text for text in self.found("heron boat painted")))
+        self.assertNotIn("Quayside", str(self.found("mayor Quayside")))
+        self.typed(f"aihistory/restore Aria = {self.line.id}", until="Restored")
+        self.model.default = "The mayor is Bolko; the boat was painted green, they say."
+        self.remake()
+        self.assertEqual(self.script.history.summary(first.id).without, ())
+        self.assertEqual(self.prompt().count("Bolko"), 2)
+        self.assertProven()
+
+    def remake(self):
+        """Make all stale summaries again."""
+        self.assertTrue(self.script.state.stale)
+        while self.script.state.stale:
+            wait_for(remake_next(self.script))
 
     def test_for_admins(self):
         self.be("Builder")

@@ -119,10 +119,14 @@ class TestQuarantine(CommandLineTest):
         self.assertNotIn(WORD, str(self.model.requests[-1].messages))
         records = self.script.history.summaries()
         (record,) = [each for each in records if each.id not in absorbed_by(records)]
-        self.assertTrue(self.script.memory.quarantine.held([record.id]))
+        self.assertEqual(self.script.memory.quarantine.held([record.id]), frozenset())
+        self.assertIn("bakes on Mondays", str(self.found("miller bakes")))
         self.assertNotIn(WORD, str(self.found()))
         self.typed("aimemory/release Aria = Char2")
         self.assertIn(WORD, str(self.found()))
+        self.script.memory.quarantine.add({stable_id(self.char1): "Char"})
+        self.assertIn(record.id, self.script.memory.quarantine.held([record.id]))
+        self.assertNotIn("bakes on Mondays", str(self.found("miller bakes")))
 
     def test_commands(self):
         """Who is in quarantine is listed; twice, nobody and strangers are told plainly."""

@@ -35,6 +35,7 @@ from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.notes import ENTRY, Note, grounded, write_notes
 from evennia_ai.sleep.compaction.plan import due_groups, roots
+from evennia_ai.sleep.compaction.rollback import empty_unused
 
 SYNTHESIS_IMPORTANCE = 7
 NO_SUMMARY = "A few lines, archived without a summary."
@@ -56,6 +57,7 @@ class Fold:
     instructions: str | None = None  # additional instructions for the summary
     noted: bool = False  # whether the model that summarises the messages notes facts, too
     notes: list[Note] = field(default_factory=list)  # what it noted
+    without: tuple[str, ...] = ()  # messages that leave and are not used
     # The new summary messages, long-term first.
     markers: list[Message] = field(default_factory=list)
     # The summary records to write, by id.
@@ -95,6 +97,8 @@ class Fold:
         """Fires with the summary of the messages, and its text with what it must not lose."""
         script = self.script
         told = script.memory.quarantine.messages(self.leaving)
+        used = {message.id for message in told}
+        self.without = tuple(m.id for m in self.leaving if m.id not in used)
         summary: Summary = yield summarise(
             script, told, self.instructions, self.cap, self.noted, self.trigger
         )
@@ -193,6 +197,7 @@ class Fold:
             audience=self.scope,
             text=text.text,
             source_ids=() if children else tuple(m.id for m in self.leaving),
+            without=() if children else self.without,
             child_ids=tuple(child.id for child in children),
             segments={} if children else {key: len(part) for key, part in self.parts.items()},
             level=summary.level,
@@ -219,7 +224,7 @@ class Fold:
             SYNTHESIS_IMPORTANCE,
             SYNTHESIS,
             tags=("compaction", "synthesis"),
-            source_message_ids=tuple(m.id for m in self.leaving),
+            source_message_ids=record.rests_on,
             audience=self.scope,
         )
 
@@ -305,6 +310,7 @@ def commit(
         script.state.hold = False
         step("last_compaction")
         history.note_last_compaction()
+        empty_unused(script)  # what was taken back while a model was writing
         step("done")
     return record
 

@@ -1,4 +1,4 @@
-"""Stale summaries made again: those that were emptied, as something in them was forgotten.
+"""Stale summaries made again: those emptied, as something in them was forgotten or taken back.
 
 `StateHandler.stale` names them. A record keeps its id and its sources; only what it says changes,
 and with it the marker, the journal entry and the summaries above, which are stale from then on. No
@@ -20,7 +20,7 @@ from evennia_ai.sleep.compaction.compact import longer, summary_cap
 from evennia_ai.sleep.compaction.due import PAUSE_S, STALE
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.rollback import put_texts
+from evennia_ai.sleep.compaction.rollback import empty_unused, put_texts
 
 DAY_S = 86_400.0
 # Stale summaries that are made again in a day at most.
@@ -96,6 +96,7 @@ def _made_again(script: Assistant, record: SummaryRecord) -> Steps[SummaryRecord
     return replace(
         record,
         text=text.text,
+        without=fold.without,
         level=summary.level,
         coverage=round(text.share, 4),
         unsupported=summary.unsupported,
@@ -112,7 +113,9 @@ def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None
 
     def corrected(entry: JournalEntry) -> JournalEntry:
         is_meant = entry.id == entry_id and not entry.withdrawn
-        return replace(entry, content=f"{SYNTHESIS_TITLE} {new.text}") if is_meant else entry
+        content = f"{SYNTHESIS_TITLE} {new.text}"
+        new_entry = replace(entry, content=content, source_message_ids=new.rests_on)
+        return new_entry if is_meant else entry
 
     with history.store.transaction():
         script.at_commit_step("remake")
@@ -124,4 +127,5 @@ def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None
         stale = [*script.state.stale, *(r.id for r in above if not r.rolled_back)]
         script.state.stale = [key for key in dict.fromkeys(stale) if key != new.id]
         script.state.remade = [*_of_the_day(script), script.now()]
+        empty_unused(script)  # what was taken back while a model was writing
         script.at_commit_step("remade")

@@ -15,8 +15,16 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.history.frames import SUMMARY_TITLE
 from evennia_ai.history.messages import Message, in_order, unmasked, utc_iso, widest_view_tokens
-from evennia_ai.history.records import ROLLED_BACK, CompactionRecord, Segment
+from evennia_ai.history.records import (
+    EMPTIED,
+    ROLLED_BACK,
+    UNSUMMARISED,
+    CompactionRecord,
+    Segment,
+    SummaryRecord,
+)
 from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.quarantine import resting_on
 from evennia_ai.sleep.compaction.due import usage_of
 
 
@@ -160,6 +168,25 @@ def put_texts(script: Assistant, texts: Mapping[str, str]) -> None:
     shown = [with_text(script, message, texts) for message in live]
     if any(new is not old for new, old in zip(shown, live, strict=True)):
         script.history.replace(shown)
+
+
+def empty_summary(script: Assistant, record: SummaryRecord) -> None:
+    """Empty a summary, wherever it is shown; it is made again in a lull (`remake`)."""
+    extra = {**record.extra, "lost": [], "rejected": []}
+    script.history.save_summary(replace(record, text=EMPTIED, extra=extra))
+    put_texts(script, {record.id: EMPTIED})
+    script.state.stale = list(dict.fromkeys((*script.state.stale, record.id)))
+
+
+def empty_unused(script: Assistant) -> None:
+    """Empty the summaries that were made from lines that are taken back."""
+    if not (lines := script.memory.quarantine.lines):
+        return
+    records = {r.id: r for r in script.history.summaries() if not r.rolled_back}
+    for each in resting_on(lines, {key: record.rests_on for key, record in records.items()}):
+        record = records.get(each)
+        if record and record.tier != UNSUMMARISED and record.text != EMPTIED:
+            empty_summary(script, record)
 
 
 def with_text(script: Assistant, message: Message, texts: Mapping[str, str]) -> Message:
