@@ -23,7 +23,7 @@ from evennia_ai.sleep.compaction.rollback import empty_unused
 from evennia_ai.staff.explanation import found_message, holds, is_reply, spoken
 from evennia_ai.turns.heard import by_speaker
 
-# Key of a message's metadata: the id of the one that it takes the place of.
+# Key of a message's metadata: the id of the line that it is a correction of.
 CORRECTS = "corrects"
 # Characters of a line that an answer quotes.
 QUOTED_CHARS = 80
@@ -117,20 +117,32 @@ class LineActs:
 
     @inlineCallbacks
     def restore(self, words: str) -> Steps[str]:
-        """Use a line again; fires with a sentence."""
+        """Use a line again, and no other version of it; fires with a sentence."""
         message: Message = yield self.found(words, removed=True)
-        lines = self._with_results([message])
-        if not self.script.memory.quarantine.release([line.id for line in lines]):
-            raise Refusal(f"It is not removed: {self.quoted(message)}")
-        self._make_again(lines)
-        self._audit("restored", lines)
+
+        def put() -> None:
+            lines = self._with_results([message])
+            others = self._used_versions(message)
+            with self.script.store.transaction():
+                if not self.script.memory.quarantine.release([line.id for line in lines]):
+                    raise Refusal(f"It is not removed: {self.quoted(message)}")
+                self._make_again(lines)
+                self._audit("restored", lines)
+                if others:
+                    self._quarantine("removed", others)
+
+        yield self.script.run_exclusive(put)  # no summary is made meanwhile
         return f"Restored: {self.named(message)}"
 
     @inlineCallbacks
     def correct(self, words: str, text: str) -> Steps[str]:
         """Put another text into the place of a line that is still live; fires with a sentence."""
-        message, name = (yield self.found(words)), self.script.obj.key
+        line, name = (yield self.found(words)), self.script.obj.key
         text = storable(" ".join(text.split()))
+        used = self._used_versions(line)
+        if not used:
+            raise Refusal(f"It is removed: aihistory/restore {name} = {line.id}")
+        message = used[-1]
         if not text or text == message.content:
             raise Refusal("Write what the line should say.")
         metadata = {key: value for key, value in message.metadata.items() if key != SAID_ONCE}
@@ -140,7 +152,7 @@ class LineActs:
             content=text,
             tokens=0,
             tool_calls=(),
-            metadata={**metadata, CORRECTS: message.id},
+            metadata={CORRECTS: message.id, **metadata},
         )
 
         def put() -> None:
@@ -150,7 +162,7 @@ class LineActs:
                         f"The line has left the live history. Remove it instead: "
                         f"aihistory/remove {name} = {message.id}"
                     )
-                self._quarantine("corrected", [message])
+                self._quarantine("corrected", used)
 
         yield self.script.run_exclusive(put)
         return f"{name} has it as: {self.named(new)}"
@@ -163,6 +175,13 @@ class LineActs:
         """The beginning of a line, in quotation marks."""
         text = " ".join(spoken(message, self.script.tools.traits.speaks).split())
         return f"“{text if len(text) <= QUOTED_CHARS else f'{text[:QUOTED_CHARS]}…'}”"
+
+    def _used_versions(self, line: Message) -> list[Message]:
+        """What is used of a line and its corrections."""
+        first, unused = line.metadata.get(CORRECTS, line.id), self.script.memory.quarantine.sources
+        near = {m.id: m for m in (*self.seen.around(line.id), *self.seen.messages())}
+        versions = (m for m in near.values() if first in (m.id, m.metadata.get(CORRECTS)))
+        return [message for message in versions if message.id not in unused]
 
     def _said_with(self, reply: Message) -> list[Message]:
         """A reply, and what else was said in answer to the same lines, up to it."""

@@ -290,6 +290,28 @@ class TestOneLine(LinesTest):
         self.assertTold("aihistory/correct Aria = Greta", "Usage:")
         self.assertProven()
 
+    def test_one_version_is_used(self):
+        """A correction takes the place of an earlier one; what is restored, that of all others."""
+
+        def used():
+            return [each for each in ("Bolko", "Greta", "Hans", "Inga") if each in self.prompt()]
+
+        for name in ("Greta", "Hans"):
+            self.typed(f"aihistory/correct Aria = {self.line.id}: It is {name}.", "has it as")
+            self.assertEqual(used(), [name])
+        (greta,), (hans,) = self.stored("Greta"), self.stored("Hans")
+        self.typed(f"aihistory/restore Aria = {greta.id}", "Restored")
+        self.assertEqual(used(), ["Greta"])
+        self.typed(f"aihistory/correct Aria = {greta.id}: It is Inga.", "has it as")
+        self.assertEqual(used(), ["Inga"])
+        self.typed(f"aihistory/restore Aria = {self.line.id}", "Restored")
+        self.assertEqual(used(), ["Bolko"])
+        self.typed(f"aihistory/remove Aria = {self.line.id}", "Removed")
+        for each in (self.line, hans):
+            self.typed(f"aihistory/correct Aria = {each.id}: It is Inga.", "It is removed")
+        self.assertEqual(used(), [])
+        self.assertProven()
+
     def test_answers_with_calls(self):
         """A spoken call is corrected with its result, which leaves the prompt with it."""
         self.talk("Aria, well?", call("say", text="The wharfinger rules."))
