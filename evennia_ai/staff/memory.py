@@ -17,6 +17,7 @@ from evennia_ai.game.seeing import STABLE_ID, find, player_ids, speaker_of, stab
 from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, Note
 from evennia_ai.rag_memory.seen import Seen
+from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.status import stored_lines
 
 # The source of an entry that staff wrote in place of another.
@@ -137,9 +138,11 @@ class MemoryActs:
         kept = f"All of it is kept: aimemory/release {name} = {player}"
         return f"{name} uses nothing any more of what {player} said. {kept}"
 
-    def release(self) -> str:
-        """Use again what a player said."""
+    def release(self) -> "str | Deferred[str]":
+        """Use again what a player said, or a line that was removed."""
         player, held = self._sent("player"), self.script.memory.quarantine
+        if player in held.lines:
+            return LineActs(self.script, self.seen, self.by).restore(player)
         people = (player,) if player in held.sources else people_called(player)
         if not held.release(people):
             raise Refusal(f"{player} is not in quarantine.")

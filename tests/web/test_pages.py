@@ -523,11 +523,15 @@ class TestActs(PagesTest):
         self.assertShows(
             self.client.get(f"/ai/{self.script.pk}/memory/"), ">The mayor is Bolko.</a>"
         )
-        self.assertShows(self.send("memory", act="release", player=line.id), "uses again")
+        self.assertShows(self.send("memory", act="release", player=line.id), "Restored: Bob")
         self.send(page(line.id), act="remove")
         self.assertShows(self.send(page(line.id), act="restore"), "Restored")
         shown = self.send(page(line.id), act="correct", text="The mayor is Greta.")
         self.assertShows(shown, "has it as: Bob: “The mayor is Greta.”", ">corrected<", ">removed<")
+        self.send("memory", act="release", player=line.id)
+        used = str(build_llm_messages(self.script, self.script.obj))
+        self.assertEqual(("Bolko" in used, "Greta" in used), (True, False))
+        self.assertTrue(self.logged("restored"))
         self.assertShows(self.send(page(line.id), act="dance"), "no such act")
         self.assertTrue(self.logged("removed") and self.logged("corrected"))
 
