@@ -82,11 +82,6 @@ class Spend(models.Model):
 
         app_label = "evennia_ai"
 
-    @classmethod
-    def is_there(cls) -> bool:
-        """Whether the database has the table: `evennia migrate` makes it."""
-        return cls._meta.db_table in connection.introspection.table_names()
-
 
 class EventManager(models.Manager):
     """Stores events, and forgets people in them."""
@@ -150,3 +145,17 @@ class Event(models.Model):
             left = {key: value for key, value in facts.items() if key not in dropped}
             self.text = json.dumps(left)
             self.save()
+
+
+def missing_tables() -> list[str]:
+    """The names of those tables that the database lacks; `evennia migrate` makes them."""
+    there = connection.introspection.table_names()
+    return [each._meta.db_table for each in (Spend, Event) if each._meta.db_table not in there]
+
+
+def clear_tables() -> None:
+    """Delete all that stands in those tables that are there."""
+    missing = missing_tables()
+    for each in (Spend, Event):
+        if each._meta.db_table not in missing:
+            each.objects.all().delete()

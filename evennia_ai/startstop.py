@@ -68,11 +68,11 @@ def warm_up() -> None:
     from evennia_ai import services
     from evennia_ai.assistant_script import all_scripts
     from evennia_ai.game.deletions import delete_queued
-    from evennia_ai.models import Spend
+    from evennia_ai.models import missing_tables
     from evennia_ai.privacy.requests import forget_queued
 
-    if not Spend.is_there():
-        logger.log_err("[ai] the database lacks a table of evennia_ai: run `evennia migrate`")
+    if missing := ", ".join(missing_tables()):
+        logger.log_err(f"[ai] the database lacks tables: run `evennia migrate` ({missing})")
     done = services.warm_up().addCallback(lambda _: cooperate(_repair_all()).whenDone())
     done.addErrback(_log_failure, "loading and repairs after the start")
     # What is loaded now stays. Python need not look through all of it again and again for garbage,

@@ -173,7 +173,7 @@ def remove(is_sure: bool = False) -> int:
         return len(names) or 1
     from evennia_ai.assistant_script import all_assistants
     from evennia_ai.game.lore import lore
-    from evennia_ai.models import Event, Spend
+    from evennia_ai.models import clear_tables
     from evennia_ai.staff.cards import export_book
     from evennia_ai.staff.export import export_and_delete
 
@@ -192,9 +192,8 @@ def remove(is_sure: bool = False) -> int:
             path = yield export_book(book)
             lore().save(replace(book, facts=()))
             print(f"The lore {book.name} is deleted. It is in {path}", flush=True)
-        if not stayed and Spend.is_there():
-            Spend.objects.all().delete()
-            Event.objects.all().delete()
+        if not stayed:
+            clear_tables()
         return stayed
 
     return int(_run(work))
