@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 
-from django.db import connection, models
+from django.db import connection, models, transaction
 from evennia.server.models import ServerConfig
 
 from evennia_ai.history.audience import members
@@ -88,9 +88,10 @@ class EventManager(models.Manager):
 
     def keep(self, events: Iterable["Event"]) -> None:
         """Store events, the newest last, and delete the oldest beyond `MOST_EVENTS`."""
-        self.bulk_create(events)
-        newest = self.order_by("-pk").values_list("pk", flat=True).first()
-        self.filter(pk__lte=newest - MOST_EVENTS).delete()
+        with transaction.atomic():
+            self.bulk_create(events)
+            newest = self.order_by("-pk").values_list("pk", flat=True).first()
+            self.filter(pk__lte=newest - MOST_EVENTS).delete()
 
     def forget(self, people: Collection[str]) -> Iterator[None]:
         """Take talk out of all events, whoever's it is; a few at each step.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError
+from django.db import DatabaseError, Error, InterfaceError, OperationalError
 from evennia import AccountDB
 from evennia.locks.lockhandler import get_all_lockfuncs
 from evennia.utils import logger
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from evennia import DefaultObject
 
 _LONG = 300
+# Events that wait while they cannot be stored.
+MOST_WAITING = 2_000
 
 
 class AssistantPorts(Assistant):
@@ -252,11 +254,19 @@ def waiting_events() -> list[Event]:
 
 
 def write_events() -> None:
-    """Store what happened since the last call; the Server calls it every few seconds."""
+    """Store what happened since the last call; the Server calls it every few seconds.
+
+    While the database cannot be reached or written, the newest `MOST_WAITING` wait.
+    """
     events = waiting_events()
     try:
         if events:
             Event.objects.keep(events)
-    except DatabaseError as error:
+    except Error as error:
         logger.log_err(f"[ai] cannot store what happened: {error}")
+        if isinstance(error, InterfaceError | OperationalError):
+            del events[:-MOST_WAITING]
+            for event in events:
+                event.pk = None  # it may have one of a row that is not there
+            return
     events.clear()

@@ -27,7 +27,7 @@ from evennia_ai.background import Steps
 from evennia_ai.feature import unknown_features
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.lore import lore
-from evennia_ai.game.ports import shared_spend, write_events
+from evennia_ai.game.ports import shared_spend, waiting_events, write_events
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.game.world import holder_of
 from evennia_ai.history.messages import new_id
@@ -146,6 +146,7 @@ class ForgettingJob:
         self.at_step("forget files")
         yield self._tried("the search index", services.mind().recall.erase)
         write_events()
+        waiting_events().clear()  # what cannot be stored now must not be stored later
         clearing = cooperate(Event.objects.forget(people))
         yield self._tried("the log", clearing.whenDone)
         yield self._tried("exports", services.on_disk, delete_exports, people)

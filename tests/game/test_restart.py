@@ -1,5 +1,8 @@
 """What a stop or a crash leaves behind is put right at the next start."""
 
+from unittest.mock import patch
+
+from django.db import connection
 from evennia import ScriptDB
 from twisted.internet.defer import Deferred, succeed
 
@@ -46,6 +49,17 @@ class TestRestart(AssistantTest):
         pump_until(lambda: not self.script.state.outbox)
         self.restart()
         self.assertEqual(self.tick(), "turn")
+
+    def test_tables_that_are_missing_are_named(self):
+        """Staff learn what to run and which of the two tables is not there."""
+        seen = connection.introspection.table_names()
+        left = [name for name in seen if name != "evennia_ai_event"]
+        services.use(ready=False)
+        there = patch.object(type(connection.introspection), "table_names", return_value=left)
+        with there, patch("evennia.utils.logger.log_err") as log:
+            startstop.warm_up()
+        pump_until(services.ready)
+        self.assertIn("run `evennia migrate` (evennia_ai_event)", log.call_args_list[0][0][0])
 
     def test_a_model_reads_ahead_what_its_trial_gives(self):
         """One on this machine: tried at the start, it reads the prompt of a talk as it will be.

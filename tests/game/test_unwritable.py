@@ -4,10 +4,11 @@ import unittest
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from django.db import OperationalError, connection
+from django.db import InterfaceError, OperationalError, connection
 from twisted.python.failure import Failure
 
 from evennia_ai.game.ports import write_events
+from evennia_ai.models import Event
 from evennia_ai.turns.runtime import REPEATED_S
 from tests.base import AssistantTest, events
 from tests.steps import verify_history
@@ -223,10 +224,21 @@ class TestAuditLog(AssistantTest):
         self.assertEqual(kept, [15, 16, 17, 18, 19])
 
     def test_no_room(self):
-        """What cannot be stored is lost, and said in the server log; the next is stored."""
+        """What cannot be stored waits, and that is said in the server log."""
         self.script.audit("odd", number=1)
         with unwritable(), patch("evennia.utils.logger.log_err") as log:
             write_events()
         self.assertIn(FAILURE, log.call_args[0][0])
         self.script.audit("odd", number=2)
-        self.assertEqual([event.facts for event in events("odd")], [{"number": 2}])
+        self.assertEqual([event.facts["number"] for event in events("odd")], [1, 2])
+
+    def test_lost_connection(self):
+        """It raises what is no `DatabaseError`; the newest wait, also where rows were begun."""
+        write_events()
+        for number in range(5):
+            self.script.audit("odd", number=number)
+        delete, error = "django.db.models.query.QuerySet.delete", InterfaceError("closed")
+        with patch(delete, side_effect=error), patch("evennia_ai.game.ports.MOST_WAITING", 3):
+            write_events()
+        self.assertEqual(Event.objects.filter(kind="odd").count(), 0)
+        self.assertEqual([event.facts["number"] for event in events("odd")], [2, 3, 4])
