@@ -83,11 +83,12 @@
   const hidden = (form) => [...form.elements].filter((field) => field.type === "hidden");
   const acts = (form) => [...form.elements].some((field) => field.name === "act" && field.value === typed.get("act"));
   const refused = [...document.forms].find((form) => typed.size && acts(form) && hidden(form).every(given));
+  // The form has them again; a button alone had nothing typed beside it.
+  if (refused) document.querySelectorAll(".typed").forEach((each) => each.remove());
   for (const field of refused?.elements ?? []) {
     if (!typed.has(field.name) || ["hidden", "submit", "checkbox", "file"].includes(field.type)) continue;
     field.value = typed.get(field.name);
     for (let box = field.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
-    document.querySelectorAll(".typed").forEach((each) => each.remove());
     field.focus();
   }
 })();
