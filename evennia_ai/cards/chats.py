@@ -58,8 +58,13 @@ class OldChat:
 
         Without marks of the player's lines, in a talk of two the other one is the player. Lines
         without a name are `own` where nobody but the player has one. Raises `Refusal`, with the
-        names in it, if no line is by `own`.
+        names in it, if no line is by `own`, and if both have one name.
         """
+        if _is_called(own, player):
+            raise Refusal(
+                f"the assistant and the player are both called `{own}`: give the assistant another "
+                "name in the file, and say that name"
+            )
         counts = Counter(line.name for line in self.lines if not line.by_player)
         others = [name for name in counts if not _is_called(name, own)]
         has_player = any(line.by_player for line in self.lines)

@@ -80,6 +80,14 @@ class TestChats(unittest.TestCase):
         [line] = read_chat(b'{"mes": "a", "name": 5}', NOW).lines
         self.assertEqual(line.name, "")
 
+    def test_one_name_for_both(self):
+        """The talk is refused, in any case of the name: no line may change its speaker."""
+        rows = [{"name": "Aria", "is_user": is_user, "mes": "hi"} for is_user in (True, False)]
+        chat = read_chat("\n".join(map(json.dumps, rows)).encode(), NOW)
+        with self.assertRaisesRegex(Refusal, "both called `Aria`"):
+            chat.speakers("Aria", "aria ")
+        self.assertEqual(chat.speakers("Aria", "Bob"), ["Bob", "Aria"])
+
     def test_times(self):
         """ISO with and without a zone, milliseconds; nothing for what is none."""
         for date, known in (
