@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -88,29 +89,34 @@ def described(data: bytes, now: float, name: str = "") -> tuple[str, list[str]]:
     return LOREBOOK if is_book(contents.value) else CARD, report(contents, name)
 
 
-def keep_file(name: str, data: bytes, is_new: bool = False) -> "Deferred[Path]":
+def keep_file(
+    name: str, data: bytes, is_new: bool = False, is_numbered: bool = False
+) -> "Deferred[Path]":
     """Write a file into the folder of cards; fires with its path.
 
-    A new one replaces none: `Refusal`.
+    A new one replaces none: `Refusal`. A numbered one gets a number behind its name then.
     """
     path = card_path(name)
 
     def save() -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with path.open("xb" if is_new else "wb") as file:
-                file.write(data)
-        except FileExistsError:
-            raise Refusal(f"There is a file {path.name} already; rename yours.") from None
-        return path
+        names = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
+        for each in chain([path], names if is_numbered else ()):
+            try:
+                with each.open("xb" if is_new or is_numbered else "wb") as file:
+                    file.write(data)
+                return each
+            except FileExistsError:
+                continue
+        raise Refusal(f"There is a file {path.name} already; rename yours.")
 
     return services.on_disk(save)
 
 
 def export_book(book: Book) -> "Deferred[Path]":
-    """Write a book of lore into the folder of cards; fires with the file's path."""
-    name = re.sub(r"[^\w-]+", "_", book.name)
-    return keep_file(f"{name}-lore.json", json.dumps(book_json(book), indent=1).encode())
+    """Write a book of lore into a new file in the folder of cards; fires with the file's path."""
+    name, data = re.sub(r"[^\w-]+", "_", book.name), json.dumps(book_json(book), indent=1)
+    return keep_file(f"{name}-lore.json", data.encode(), is_numbered=True)
 
 
 @inlineCallbacks

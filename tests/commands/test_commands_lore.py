@@ -154,6 +154,17 @@ class TestLore(WholePagesTest, CardCase):
         out = json.loads((self.files / "Town-lore.json").read_text())
         self.assertEqual((out["entries"], out["scan_depth"]), ([*entries.values()], 2))
         self.assertEqual(out["extensions"], {"evennia_ai": {"tell": "tag(x)"}})
+        # A file that is there is never overwritten: it may be of another book.
+        for name in ("Sea side", "Sea.side"):
+            lore().save(Book(name, lore().books()["town"].facts))
+        for name, file in (
+            ("sea side", "Sea_side-lore.json"),
+            ("sea.side", "Sea_side-lore-2.json"),
+        ):
+            self.typed(f"ailore/export {name}", until=file)
+        files = ("Sea_side-lore.json", "Sea_side-lore-2.json")
+        names = [json.loads((self.files / file).read_text())["name"] for file in files]
+        self.assertEqual(names, ["Sea side", "Sea.side"])
 
     def test_meaning(self):
         """A fact is found without its keys, by those who may know it and for those who may hear."""
