@@ -143,7 +143,7 @@ class Cache(Generic[T]):
         return value
 
 
-def records(store: Store, category: str, kind: type[R], most: int | None = None) -> Cache[R]:
+def records(store: Store, category: str | None, kind: type[R], most: int | None = None) -> Cache[R]:
     """Records of a kind in a category; the id of each is its key.
 
     With another id it is unreadable, or it would hide another record.

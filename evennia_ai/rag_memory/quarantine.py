@@ -7,8 +7,10 @@ or by the account that paged; an entry, observation, memory or summary rests on 
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
+from evennia_ai.history.pages import Cache, records
 from evennia_ai.history.stored import Stored
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.ledger import Note
@@ -34,11 +36,14 @@ class Quarantine:
     @property
     def sources(self) -> Mapping[str, Mapping[str, str]]:
         """Name and time (``{"name", "at"}``) by the stable id of a person, or the id of a line."""
-        store = self._script.state.store if self._script else None
-        if store is None or store.stamp(KEY) is None:
-            return {}  # every prompt asks
-        stored = Quarantined.if_readable(store.get(KEY))
+        stored = self._stored.get(KEY) if self._script else None
         return stored.sources if stored else {}
+
+    @cached_property
+    def _stored(self) -> Cache[Quarantined]:
+        """What is stored: every prompt and search asks, and it grows with each line."""
+        assert self._script is not None
+        return records(self._script.state.store, None, Quarantined)
 
     @property
     def lines(self) -> frozenset[str]:
@@ -50,20 +55,19 @@ class Quarantine:
         assert self._script is not None
         before, at = self.sources, utc_iso(self._script.now())
         new = {each: {"name": name, "at": at} for each, name in sources.items()}
-        self._script.state.store.set(KEY, Quarantined({**new, **before}).to_dict())
+        self._stored.set(KEY, Quarantined({**new, **before}))
         return len(new.keys() - before.keys())
 
     def release(self, sources: Collection[str]) -> int:
         """Release people by stable id, or lines; returns how many were in quarantine."""
-        assert self._script is not None
-        before, store = self.sources, self._script.state.store
+        before = self.sources
         if before.keys().isdisjoint(sources):
             return 0
         left = {each: about for each, about in before.items() if each not in sources}
         if left:
-            store.set(KEY, Quarantined(left).to_dict())
+            self._stored.set(KEY, Quarantined(left))
         else:
-            store.delete(KEY)
+            self._stored.delete(KEY)
         return len(before) - len(left)
 
     def messages(self, messages: Iterable[Message]) -> list[Message]:

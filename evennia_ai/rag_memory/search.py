@@ -196,11 +196,14 @@ class Memory:
         if entities and (profiles := entities.telling(query.text)):
             observed = self.work(found_observations, profiles, query.text, query.audience)
             others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
-        # Of those in quarantine there may be many, all ahead of the others.
-        most = DEEP if self.quarantine.sources else query.limit
-        found = self.recall.search(self.scope, replace(query, limit=most), others)
-        hits = yield self._watched(in_time(found, SEARCH_TIMEOUT_S), others)
-        return list(self.quarantine.hits(hits)[: query.limit])
+        others, hits = [*self.quarantine.hits(others)], list[Hit]()
+        for most in (query.limit, DEEP):  # there may be many that are not used, all ahead of others
+            found = self.recall.search(self.scope, replace(query, limit=most), others)
+            all_hits = yield self._watched(in_time(found, SEARCH_TIMEOUT_S), others)
+            hits = [*self.quarantine.hits(all_hits)]
+            if len(hits) == len(all_hits):
+                break
+        return hits[: query.limit]
 
     def _memories(self, query: Query) -> Deferred[list[Hit]]:
         """Fires with what semantic memory finds."""

@@ -8,6 +8,7 @@ from evennia_ai.history.records import absorbed_by
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.quarantine import KEY
+from evennia_ai.rag_memory.ranking import DEEP
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
@@ -150,6 +151,31 @@ class TestQuarantine(CommandLineTest):
         self.assertEqual(read, [])
         held.add({stable_id(self.char1): "Char"})
         self.assertEqual(held.held(ids), {*ids})
+
+    def test_looks_cost_little(self):
+        """It is read once after a change, and more is searched only where hits are left out."""
+        held, store, limits = self.script.memory.quarantine, self.script.store, []
+        recall = type(self.script.memory.recall)
+        real_get, real_search = type(store).get, recall.search
+
+        def search(recall, scope, query, others=()):
+            limits.append(query.limit)
+            return real_search(recall, scope, query, others)
+
+        def get(store, key, *args, **options):
+            read.append(key)
+            return real_get(store, key, *args, **options)
+
+        held.add({self.said.id: ""})
+        held.sources  # noqa: B018 - it is read
+        read = []
+        with patch.object(type(store), "get", get), patch.object(recall, "search", search):
+            self.assertTrue(self.found("miller bakes"))
+            self.assertEqual(limits, [20])
+            self.prompt()
+            self.assertNotIn(KEY, read)
+            self.assertNotIn("stole", str(self.found()))
+        self.assertEqual(limits, [20, 20, DEEP])
 
     def test_stored_value(self):
         """Junk hides nobody and is told by the doctor; a good value is used as it is."""
