@@ -183,10 +183,10 @@ def empty_unused(script: Assistant) -> None:
     if not (lines := script.memory.quarantine.lines):
         return
     records = {r.id: r for r in script.history.summaries() if not r.rolled_back}
-    for each in resting_on(lines, {key: record.rests_on for key, record in records.items()}):
-        record = records.get(each)
-        if record and record.tier != UNSUMMARISED and record.text != EMPTIED:
-            empty_summary(script, record)
+    made_with = [key for key, record in records.items() if not lines.isdisjoint(record.rests_on)]
+    for each in resting_on(made_with, {key: record.child_ids for key, record in records.items()}):
+        if records[each].tier != UNSUMMARISED and records[each].text != EMPTIED:
+            empty_summary(script, records[each])
 
 
 def with_text(script: Assistant, message: Message, texts: Mapping[str, str]) -> Message:
