@@ -147,8 +147,7 @@ class _Speaker:
     def _answer(self, line: Line) -> _Answer:
         """What answers a line."""
         text, courtesy = self._without_opening(line.text)
-        is_bare = not content_words(pattern(self.table.code, "here").sub(" ", text), self.table)
-        if is_bare and self._holds_phrase("here", text) and (room := self._room(line.who)):
+        if self._holds_phrase("here", text) and (room := self._room(line.who)):
             return _Answer(room)
         order = read_order(line, text, self.talk, self.table)
         if order and (answer := self._done(order, line)):
@@ -210,10 +209,12 @@ class _Speaker:
         return ""
 
     def _holds_phrase(self, key: str, text: str) -> bool:
-        """Whether a question holds a phrase of a list, or a line is one."""
+        """Whether a question holds a phrase of a list and asks nothing else, or a line is one."""
         phrases = pattern(self.table.code, key)
         shown = comparable(text).strip(" ¿¡!！.。…?？؟")
-        return bool(phrases.search(shown) if is_asked(text) else phrases.fullmatch(shown))
+        if not is_asked(text):
+            return bool(phrases.fullmatch(shown))
+        return bool(phrases.search(shown)) and not content_words(phrases.sub(" ", text), self.table)
 
     def _room(self, who: str) -> str:
         """The room: its name, how it looks, and who and what is there."""

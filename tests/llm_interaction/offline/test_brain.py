@@ -116,7 +116,8 @@ class TestTalk(unittest.TestCase):
         """Asked, it says that it is the offline model."""
         for text in ("Aria, are you a bot?", "who are you?", "Who are you", "What is your name?"):
             self.assertIn(in_room(text).content, lines("identity"), text)
-        self.assertNotIn(in_room("My cousin built a robot").content, lines("identity"))
+        for text in ("My cousin built a robot", "Aria, what are you writing in that journal?"):
+            self.assertNotIn(in_room(text).content, lines("identity"), text)
 
     def test_what_nobody_says(self):
         """Poses, arrivals and notices are answered with silence."""
