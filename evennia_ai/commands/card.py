@@ -58,7 +58,7 @@ class CmdAICard(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
     def do(self) -> Steps[None]:
-        self.tell_records((yield on_disk(file_names)) or ["There are no files yet."])
+        self.page(as_records((yield on_disk(file_names)) or ["There are no files yet."]))
 
     def do_show(self) -> Steps[None]:
         data = yield file_data(self.args)

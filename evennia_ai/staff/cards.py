@@ -33,7 +33,7 @@ from evennia_ai.turns.options import check_option
 # Where a script keeps the card it was made from.
 KEY, CATEGORY = "card", "ai_card"
 CARD, LOREBOOK, CHAT = "card", "lorebook", "chat"
-# Most files that are listed.
+# Most files that a refusal lists.
 FILES = 50
 # Old lines that are stored in one write.
 AT_ONCE = 200
@@ -49,7 +49,7 @@ def card_path(name: str) -> Path:
 
 def file_names() -> list[str]:
     """The files in the folder of cards."""
-    return sorted(each.name for each in conf.cards_dir().glob("*"))[:FILES]
+    return sorted(each.name for each in conf.cards_dir().glob("*"))
 
 
 def file_data(name: str) -> "Deferred[bytes]":
@@ -58,8 +58,10 @@ def file_data(name: str) -> "Deferred[bytes]":
 
     def load() -> bytes:
         if not path.is_file():
-            there = ", ".join(file_names())
-            listed = f" There are: {there}." if there else " The folder is empty."
+            names = file_names()
+            more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
+            there = ", ".join(names[:FILES]) + more
+            listed = f" There are: {there}." if names else " The folder is empty."
             raise Refusal(f"there is no file `{path.name}` in {path.parent}.{listed}")
         if path.stat().st_size > FILE_BYTES:
             raise Refusal(f"the file is larger than {FILE_BYTES:,} bytes")

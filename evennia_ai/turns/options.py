@@ -120,8 +120,9 @@ class AssistantConfig(Values):
         Annotated[Text, StringConstraints(max_length=EXAMPLES_CHARS)] | None, OR_NONE
     ] = life(
         None,
-        "Lines that show how the assistant talks. Part of the system prompt of large models; none "
-        "of them is said again.",
+        "A talk that shows how it talks, in lines `Name: text`: turns before the real ones in the "
+        "prompt of every model but the offline one, all of them or, without room, none. Where they "
+        "hold no answer of its own, those of its language stand there.",
     )
     knows: TextsOfGame = life(
         (),

@@ -117,6 +117,14 @@ class TestCards(CardCase):
             self.typed(typed, until=said)
         self.assertEqual(len(all_assistants()), before)
 
+    def test_many_files(self):
+        """All are listed; who names one that is not there learns how many there are."""
+        for number in range(52):
+            (self.files / f"card{number:02}.json").write_text("{}")
+        self.session.protocol_flags["SCREENHEIGHT"] = {0: 4000}
+        self.assertTold("aicard", "card00.json", "card50.json", until="card51.json")
+        self.typed("aicard/show x.json", until="card48.json, card49.json and 2 more.")
+
     def test_an_old_talk(self):
         """It is private to the two, in order, proven, found by them alone, and forgotten."""
         (self.files / "old.jsonl").write_bytes(nasty())
