@@ -1,13 +1,14 @@
 """`aicard`: characters of other programs in a game, and greetings and examples of theirs."""
 
 import json
+from functools import partial
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 from evennia import create_object, search_object
 from twisted.internet import reactor
 from twisted.internet.base import DelayedCall
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.card import read_card
@@ -19,7 +20,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.prompt import build_llm_messages
 from evennia_ai.privacy.forget import forget_people
-from evennia_ai.staff.cards import take_card
+from evennia_ai.staff.cards import take_card, take_chat
 from tests.base import CHARACTER, PLAYED, AssistantTest
 from tests.cards import card, png, text_chunk
 from tests.cards.test_chats import nasty
@@ -142,6 +143,24 @@ class TestCards(CardCase):
         self.assertTold("aicard/chat Aria = old.jsonl, Char, x", "has a history", until="history")
         wait_for(alone(forget_people, self.script, self.aria, [own], utc_iso(self.script.now())))
         self.assertNotIn("line 4", repr(self.script.history.messages()))
+
+    def test_an_old_talk_that_was_cut_short(self):
+        """The same file goes on where it was; no line is lost or there twice."""
+        (self.files / "old.jsonl").write_bytes(nasty())
+        killed = CancelledError("the Server is killed")
+        with patch.object(type(self.script), "breathe", side_effect=killed):
+            take = partial(take_chat, self.script, self.char1, "old.jsonl", "Char", "x")
+            with self.assertRaises(CancelledError):
+                wait_for(self.script.run_exclusive(take))
+        self.assertEqual(len(self.script.history.messages()), 200)
+        self.restart()
+        (self.files / "other.txt").write_text("Char: Hello.\nx: Hi.\n")
+        self.typed("aicard/chat Aria = other.txt, Char, x", until="has a history")
+        self.assertTold("aicard/chat Aria = old.jsonl, Char, x", "439 lines", until="deleted")
+        messages = self.script.history.messages()
+        self.assertEqual(len(messages), 439)
+        self.assertEqual((messages[0].content, messages[-1].content), ("hi", "line 499"))
+        self.assertTold("compact/verify Aria", "Aria: proven.", until="Aria:")
 
     def test_an_old_talk_of_many(self):
         """Others in it are people of their own, who go when the player is forgotten."""
