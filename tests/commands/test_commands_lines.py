@@ -349,6 +349,30 @@ class TestOneLine(LinesTest):
         self.assertEqual(self.prompt().count("Bolko"), 2)
         self.assertProven()
 
+    def test_while_a_summary_is_made_again(self):
+        """A second line that is removed meanwhile is not in it either."""
+        self.say("The reeve is Odo.", self.char2)
+        self.script.runtime.last_turn_at = 0.0
+        self.tick()
+        (other,) = self.stored("Odo")
+        self.fill(30)
+        self.configure(compact_preserve_window=2)
+        self.model.default = "The mayor is Bolko and the reeve is Odo, they said."
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.typed("aihistory/remove Aria = of Quayside", until="Removed")
+        self.model.held, self.model.default = True, "The reeve is Odo, they said."
+        before = len(self.model.requests)
+        made = remake_next(self.script)
+        pump_until(lambda: len(self.model.requests) > before)
+        self.typed(f"aihistory/remove Aria = {other.id}", until="Removed")
+        self.model.release()
+        wait_for(made)
+        self.assertNotIn("Odo", self.prompt())
+        self.model.default = "They talked of this and that, one after the other."
+        self.remake()
+        self.assertNotIn("Odo", str(self.model.requests[-1].messages))
+        self.assertIn("one after the other", self.prompt())
+
     def remake(self):
         """Make all stale summaries again."""
         self.assertTrue(self.script.state.stale)
