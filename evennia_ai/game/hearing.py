@@ -361,7 +361,11 @@ def is_ignored(speaker: "TypedObject") -> bool:
     """Whether a player wants no assistant to listen, by `ai/ignore`."""
     key, category = IGNORED_TAG
     known = (speaker, getattr(speaker, "account", None))
-    return any(key in each.tags.get(category=category, return_list=True) for each in known if each)
+    return any(
+        key in each.tags.get(category=category, return_list=True)
+        for each in known
+        if hasattr(each, "tags")  # a session, before it has logged in, has none
+    )
 
 
 def room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:

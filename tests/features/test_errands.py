@@ -273,6 +273,7 @@ class TestDelivered(CommandLineTest):
             ("/remind Aria = soon: feed the cat", "when you want to be reminded"),
             ("/remind Aria = feed the cat", "Usage: aierrand/remind"),
             (" Aria = feed the cat", "Usage: aierrand <assistant> = <person>"),
+            (" Aria = Bob, yesterday: hi", "`yesterday` is no time."),
             (" Aria = Nobody Known: hi", "no players are called"),
             (" Aria = Aria: hi", "no players are called"),
             (" Aria", "e1, to Char"),

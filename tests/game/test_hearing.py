@@ -11,6 +11,7 @@ from evennia.utils.utils import inherits_from
 from twisted.internet.task import Clock
 
 import evennia_ai
+from evennia_ai.game.hearing import is_ignored
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from tests.base import AssistantTest, command
@@ -755,6 +756,10 @@ class TestHeard(HearingTest):
             self.script.runtime.queue.clear()
             evennia_ai.heard(self.room1.contents, self.char1, "What now?", to=to)
             self.assertIs(self.script.runtime.queue[0].metadata["answer"], is_answered)
+
+    def test_a_session(self):
+        """Somebody who logs in is a session, which nobody can have ignored."""
+        self.assertFalse(is_ignored(self.session))
 
     def test_ignored(self):
         """Who wants no assistant to listen is not heard."""

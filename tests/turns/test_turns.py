@@ -7,7 +7,7 @@ from unittest import mock
 from django.test import override_settings
 from evennia import create_object
 
-from evennia_ai.errors import BoundError, ModelError
+from evennia_ai.errors import BoundError, ModelError, NotObeyedError
 from evennia_ai.game.people import SAME_LINE_S, is_to_answer
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.game.world import GameHandler
@@ -366,6 +366,14 @@ class TestBounds(TurnTest):
             self.talk("Aria, go on", *answers)
         self.assertEqual([*filter(None, self.spoken())], [LONG, "So it does.", "Aye.", "Aye."])
         self.assertEqual(len(self.shown("Alice", "ferry")), 1)
+
+    def test_echoes(self):
+        """Neither the line without the name that calls her is said, nor why a call was refused."""
+        self.talk(f"Aria, {LONG}", LONG, "So it does.")
+        why = str(NotObeyedError("Alice"))
+        self.talk("Aria, go out!", call("move", direction="out"), why, "No.")
+        self.assertEqual(len(self.model.requests), 5)
+        self.assertEqual([*filter(None, self.spoken())], ["So it does.", "No."])
 
     def test_notes_of_an_hour(self):
         """What one player says causes so many notes an hour; another's cause their own."""

@@ -50,6 +50,7 @@ class ToolContext:
     found: dict[str, float] = field(default_factory=dict)  # scores of what its searches have shown
     opened: list[str] = field(default_factory=list)  # ids of the memories it has read in full
     failures: "Counter[str]" = field(default_factory=Counter)  # of each tool, in a row
+    refusals: list[str] = field(default_factory=list)  # why calls were refused in this turn
     acts: int = 0  # others noticed in this turn, besides words, and tries at them
     has_acted: bool = False  # whether one of them was done
     confirmed: Proposal | None = None  # the act that the one who asks has said yes to
@@ -90,7 +91,9 @@ class ToolContext:
         )
         answered = self.seen.by_ids(self.source_message_ids)
         others = (str(person["key"]) for person in self.game.present(self.asker))
-        return fault(text, next(own, ""), [line.content for line in answered], others)
+        heard = [line.content for line in answered]
+        heard += [line.removeprefix(self.character.key) for line in heard]  # its name calls it
+        return fault(text, next(own, ""), [*heard, *self.refusals], others)
 
     def check_speech(self, text: str) -> None:
         """Raise `ToolError` if a line may not be said.

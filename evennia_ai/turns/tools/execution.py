@@ -154,6 +154,7 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
         except AssistantError as error:
             ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
             text, failed = as_text({"error": str(error)}), True
+            ctx.refusals.append(str(error))
         except CancelledError:
             raise  # the turn was stopped; the next start or turn gives the call its result
         except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
