@@ -169,16 +169,17 @@ def request_text(event: TokenBudget) -> str:
 
 
 def event_line(event: Event) -> str:
-    """An event of the log as people read it: whom it has by stable ids by their names."""
+    """An event of the log as people read it, with the names of accounts.
+
+    Characters stay stable ids: who acts behind a mask has no name here.
+    """
     facts = ", ".join(f"{key} {_named(value)}" for key, value in event.facts.items())
     return f"{moment(utc_iso(event.at))} {event.assistant} {event.kind}: {facts}"
 
 
 def _named(value: object) -> object:
-    """A fact of an event, with names in place of the stable ids of those who are still there."""
-    if isinstance(value, list):
-        return ", ".join(str(_named(each)) for each in value)
-    is_id = isinstance(value, str) and STABLE_ID.fullmatch(value)
+    """A fact of an event, with a name in place of the stable id of an account that is there."""
+    is_id = isinstance(value, str) and STABLE_ID.fullmatch(value) and value.startswith("a")
     return getattr(find(value), "key", value) if is_id else value
 
 

@@ -187,7 +187,12 @@ class TestOtherCommands(InFolder):
             environ = {**os.environ, "TELNET_PORT": str(port)}
             clock = Mock(monotonic=itertools.count().__next__)  # it waits for what may end soon
             refused = self.assertRaisesRegex(ConfigError, rf"{port}.*TELNET_PORT")
-            with patch("evennia_ai.processes.time", clock), refused as raised:
+            with (
+                patch("evennia_ai.processes.time", clock),
+                patch.dict(os.environ),
+                refused as raised,
+            ):
+                os.environ.pop("EVENNIA_AI_MAKE", None)  # which says to propose make's own command
                 start_game(game, environ, lambda line: None)
         line = str(raised.exception).splitlines()[1].split()
         self.assertEqual(line[3:5], ["evennia-ai", "start"])
