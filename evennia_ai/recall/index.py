@@ -110,12 +110,7 @@ class RecallIndex:
         db.execute(f"PRAGMA user_version={version}")
         if is_other:
             db.execute("INSERT OR IGNORE INTO unclean VALUES (1)")
-        try:
-            self._clean_up()
-        except sqlite3.OperationalError as error:
-            if is_damage(error):
-                raise
-            # As on a full disk: it can be searched, and is cleaned the next time.
+        self._clean_up_if_possible()
         return db
 
     @contextmanager
@@ -136,7 +131,9 @@ class RecallIndex:
         """
         last = list({turn.id: turn for turn in map(_normal, turns)}.values())
         with self._at_work():
-            return sum(self._add(scope, last[n : n + _BATCH]) for n in range(0, len(last), _BATCH))
+            added = sum(self._add(scope, last[n : n + _BATCH]) for n in range(0, len(last), _BATCH))
+            self._clean_up_if_possible()  # what it replaced may be somebody's who was forgotten
+            return added
 
     def _add(self, name: str, turns: Sequence[Turn]) -> int:
         scope = self._number_of(name)
@@ -200,6 +197,14 @@ class RecallIndex:
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         with self._db:
             self._db.execute("DELETE FROM unclean")
+
+    def _clean_up_if_possible(self) -> None:
+        """The same; on a full disk it is done the next time."""
+        try:
+            self._clean_up()
+        except sqlite3.OperationalError as error:
+            if is_damage(error):
+                raise
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
         """Remove turns; returns how many. Single words of them stay in the file until `erase`."""
