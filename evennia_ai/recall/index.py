@@ -131,9 +131,7 @@ class RecallIndex:
         """
         last = list({turn.id: turn for turn in map(_normal, turns)}.values())
         with self._at_work():
-            added = sum(self._add(scope, last[n : n + _BATCH]) for n in range(0, len(last), _BATCH))
-            self._clean_up_if_possible()  # what it replaced may be somebody's who was forgotten
-            return added
+            return sum(self._add(scope, last[n : n + _BATCH]) for n in range(0, len(last), _BATCH))
 
     def _add(self, name: str, turns: Sequence[Turn]) -> int:
         scope = self._number_of(name)
@@ -161,6 +159,8 @@ class RecallIndex:
                 stems = dict.fromkeys(map(stem, turn_words(turn.text)))
                 query = "INSERT INTO said (rowid, stems) VALUES (?, ?)"
                 self._db.execute(query, (number, " ".join(stems)))
+        if replaced:  # it may be of somebody who was forgotten
+            self._clean_up_if_possible()
         if (kept := self._scopes.get(scope)) is not None:
             self._name(records, [(turn.speaker, turn.audience, turn.kind) for turn in fresh])
             kept.numbers = np.append(kept.numbers, new_numbers)

@@ -77,7 +77,9 @@ def drop(life: Assistant, ids: Collection[str]) -> None:
         life.records(NAME, OpenErrands).set(OPEN, after)
 
 
-def take(life: Assistant, by: Speaker, to: Speaker, text: str, when: str = "") -> Errand:
+def take(
+    life: Assistant, by: Speaker, to: Speaker, text: str, when: str = "", *, is_exact: bool = False
+) -> Errand:
     """Keep words of one person for another, or for themselves.
 
     Args:
@@ -87,6 +89,7 @@ def take(life: Assistant, by: Speaker, to: Speaker, text: str, when: str = "") -
         text: The words.
         when: A time as `language.times` reads it, on the game's clock behind the word ``game``;
             empty for when the person comes.
+        is_exact: Whether `when` must be a time; else other words tell that the person comes.
 
     Returns:
         The errand. Raises `Refusal` for words, a time or a number that cannot be.
@@ -97,14 +100,15 @@ def take(life: Assistant, by: Speaker, to: Speaker, text: str, when: str = "") -
     seconds, is_game = 0.0, when.lower().startswith("game ")
     now = life.game.clock(is_game, life.now())
     at = due(when[5:] if is_game else when, now) if when else None
-    if at or any(map(str.isdigit, when)):  # other words tell that somebody comes
+    is_timed = at is not None or any(map(str.isdigit, when))
+    if by.id == to.id and not is_timed:
+        raise Refusal(f"Say when you want to be reminded: {EXAMPLES}.")
+    if is_timed or (when and is_exact):
         if at is None:
             raise Refusal(f"`{when[:40]}` is no time. Times: {EXAMPLES}, game 21:00.")
         seconds = at.timestamp()
         if not 0 < seconds - now.timestamp() <= MOST_DAYS * DAY_S:
             raise Refusal(f"That time must lie within the next {MOST_DAYS} days.")
-    elif by.id == to.id:
-        raise Refusal(f"Say when you want to be reminded: {EXAMPLES}.")
     before = open_errands(life)
     own = sum(each.by.id == by.id for each in before.errands)
     if own >= MOST_OPEN:

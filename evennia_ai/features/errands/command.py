@@ -11,7 +11,6 @@ from evennia_ai.errors import Refusal
 from evennia_ai.features.errands import Errand, drop, open_errands, take
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.messages import Speaker
-from evennia_ai.language.times import EXAMPLES
 from evennia_ai.staff.show import escaped
 
 # A person or a time, a colon that is no part of a time, and words.
@@ -81,10 +80,8 @@ class CmdAIErrand(AssistantCommand):
         return found["head"].strip(), found["text"].strip()
 
     def _take(self, script: AssistantScript, to: Speaker, text: str, when: str) -> None:
-        errand = take(script, speaker_of(self.caller, script.obj), to, text, when)
-        if when.strip() and not errand.due:
-            drop(script, [errand.id])
-            raise Refusal(f"`{when.strip()[:40]}` is no time. Times: {EXAMPLES}, game 21:00.")
+        by = speaker_of(self.caller, script.obj)
+        errand = take(script, by, to, text, when, is_exact=True)
         self.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")
 
 
