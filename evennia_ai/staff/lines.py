@@ -13,7 +13,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal
-from evennia_ai.game.seeing import stable_id
+from evennia_ai.game.seeing import player_ids, stable_id
 from evennia_ai.history.messages import Message, call_ids
 from evennia_ai.history.pairs import ASKER, SAID_ONCE
 from evennia_ai.language.words import storable
@@ -21,7 +21,7 @@ from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.rollback import empty_unused
 from evennia_ai.staff.explanation import found_message, holds, is_reply, spoken
-from evennia_ai.turns.heard import by_speaker
+from evennia_ai.turns.heard import by_speaker, wants_answer
 
 # Key of a message's metadata: the id of the line that it is a correction of.
 CORRECTS = "corrects"
@@ -49,8 +49,10 @@ class LineActs:
     def newest_reply(self, askers: Collection[str] = (), used: bool = False) -> Message | None:
         """The newest line it spoke, to one of these people (stable ids) or, if empty, to anybody.
 
-        With `used` the newest that is not taken back.
+        With `used` the newest that is not taken back. Raises `Refusal` while a line of whoever asks
+        waits for its answer, as that would be the newest.
         """
+        self._check_answered(player_ids(self.by))
         speaks, unused = self.script.tools.traits.speaks, self.script.memory.quarantine.sources
         for message in self.seen.newest():
             is_theirs = not askers or message.metadata.get(ASKER) in askers
@@ -75,9 +77,7 @@ class LineActs:
             raise Refusal(f"{name} is switched off.")
         if not is_paged and group.key[1] not in script.game.here():
             raise Refusal(f"{name} answers again only where both of you are.")
-        waiting = {each.key for each in script.runtime.answering} | script.runtime.unanswered.keys()
-        if group.key in waiting:
-            raise Refusal(f"{name} is answering it already.")
+        self._check_answered([group.key[1]])
         with script.store.transaction():
             self._quarantine("asked_again", self._said_with(reply))
             script.runtime.ask_again(group, script.now())
@@ -175,6 +175,13 @@ class LineActs:
         """The beginning of a line, in quotation marks."""
         text = " ".join(spoken(message, self.script.tools.traits.speaks).split())
         return f"“{text if len(text) <= QUOTED_CHARS else f'{text[:QUOTED_CHARS]}…'}”"
+
+    def _check_answered(self, people: Collection[str]) -> None:
+        """Raise `Refusal` while a line of one of these people waits for an answer."""
+        script = self.script
+        waiting = {each.speaker_id for each in filter(wants_answer, script.runtime.pending())}
+        if script.enabled and not waiting.isdisjoint(people):
+            raise Refusal(f"{script.obj.key} is answering already. Wait for that answer.")
 
     def _used_versions(self, line: Message) -> list[Message]:
         """What is used of a line and its corrections."""

@@ -21,6 +21,7 @@ from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.due import MANUAL
 from evennia_ai.sleep.compaction.remake import remake_next
 from evennia_ai.testing import call
+from tests.asked import model_down
 from tests.command_line import WholePagesTest
 from tests.waiting import pump_until, wait_for
 
@@ -157,6 +158,50 @@ class TestUndo(LinesTest):
         self.assertIsNone(self.script.db.quarantine)
 
 
+class TestWhileItAnswers(LinesTest):
+    """A line that waits for its answer: no older answer is taken back in its stead."""
+
+    def setUp(self):
+        super().setUp()
+        self.talk("Aria, who rules here?", "The wharfinger rules here.")
+
+    def assertRefused(self):  # noqa: N802 - unittest's own form
+        for typed in ("ai/undo Aria", "ai/again Aria"):
+            self.assertTold(typed, "Aria is answering already. Wait for that answer.")
+        self.assertIn("wharfinger", self.prompt())
+
+    def test_queued(self):
+        """No tick has come yet."""
+        self.say("Aria, who else?")
+        self.assertRefused()
+
+    def test_asked(self):
+        """Its model is being asked; then that answer is the newest."""
+        running = self.asked_slowly("Aria, who else?", "The cooper.")
+        self.assertRefused()
+        self.model.release()
+        wait_for(running)
+        self.assertTold("ai/undo Aria", "Taken back: “The cooper.”")
+
+    def test_tried_again_later(self):
+        """No model answered; it is asked again in a while."""
+        self.configure(llm_offline_fallback=False)
+        self.talk("Aria, who else?", model_down())
+        self.assertTrue(self.script.runtime.unanswered)
+        self.assertRefused()
+
+    def test_of_others(self):
+        """The line of somebody else keeps nobody waiting."""
+        self.say("Aria, who else?", self.char2)
+        self.assertTold("ai/undo Aria", "The wharfinger rules here.")
+
+    def test_switched_off(self):
+        """Who answers nothing for now leaves nobody waiting."""
+        self.say("Aria, who else?")
+        self.script.db.enabled = False
+        self.assertTold("ai/undo Aria", "The wharfinger rules here.")
+
+
 class TestAgain(LinesTest):
     def test_another_answer(self):
         """The line is answered once more, by a prompt without the first answer."""
@@ -205,7 +250,7 @@ class TestAgain(LinesTest):
         self.script.db.enabled = True
         self.assertIn("wharfinger", self.prompt())
         self.typed("ai/again Aria")
-        self.assertTold("ai/again Aria", "is answering it already")
+        self.assertTold("ai/again Aria", "is answering already")
 
     def test_long_after(self):
         """A line heard minutes ago is answered again, also after a crash."""
