@@ -93,6 +93,16 @@ class TestForWhom(TurnTest):
             self.assertEqual(answered.who, who)
             self.assertIn(f"{other}: Aria, a", str(self.asked(1)))
 
+    def test_a_page_before_others_speak(self):
+        """The page is the last line of its prompt, also behind what was said aloud since."""
+        self.aria.hear_page(self.account, "What is your secret?", self.char1)
+        for text in ("Aria, an ale!", "I walk home now."):
+            self.say(text)
+        self.tick()
+        lines = read_prompt(self.asked(0)).heard()
+        self.assertEqual([line.text for line in lines[-1:]], ["What is your secret?"])
+        self.assertIn("I walk home now.", [line.text for line in lines])
+
     def test_a_whisper_to_two(self):
         """The same words whispered to one after the other are for each of them."""
         boris = self.another_assistant()
