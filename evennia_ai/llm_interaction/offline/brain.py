@@ -147,7 +147,8 @@ class _Speaker:
     def _answer(self, line: Line) -> _Answer:
         """What answers a line."""
         text, courtesy = self._without_opening(line.text)
-        if self._holds_phrase("here", text) and (room := self._room(line.who)):
+        is_here = not self.talk.is_absent(line)  # whose room is this one
+        if is_here and self._holds_phrase("here", text) and (room := self._room(line.who)):
             return _Answer(room)
         order = read_order(line, text, self.talk, self.table)
         if order and (answer := self._done(order, line)):

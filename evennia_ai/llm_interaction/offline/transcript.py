@@ -13,6 +13,7 @@ from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.tool_calls import loaded
 
 SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
+PAGES = "pages you"  # verb of lines that come from anywhere
 MAX_LINES = 2000  # of one request, the newest kept
 MAX_CHARS = 4000  # of one line
 
@@ -59,6 +60,10 @@ class Talk:
         """Names in rows of the system prompt: what is here, what is carried, ways out."""
         rows = (self.place.get(label, "") for label in labels)
         return [name.strip() for row in rows for name in row.split(",") if name.strip()]
+
+    def is_absent(self, line: Line) -> bool:
+        """Whether a line comes from somebody who is elsewhere."""
+        return line.verb == PAGES and line.who not in self.people
 
     def result_of(self, call: ToolCall) -> ToolCall | None:
         """A call as it was made in this turn, with its result.

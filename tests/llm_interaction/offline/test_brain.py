@@ -250,6 +250,16 @@ class TestRoom(unittest.TestCase):
                 "Cora, ale barrel, noticeboard, brass lantern, up, out.",
             )
 
+    def test_who_pages_from_elsewhere(self):
+        """It does not tell its own room to somebody who is in another one."""
+        rows = (note(NOW, "dusk"), note(HERE, "Cora"))
+        for who, is_here in (("Cora", True), ("Mira", False)):
+            for text in ("What is here?", "where am I?"):
+                line = talk_line(who, "page", text)
+                messages = [ROOM, {"role": "user", "content": "\n".join((*rows, line))}]
+                told = str(respond(messages, ()).content)
+                self.assertEqual("Lantern" in told, is_here, (who, text))
+
     def test_a_thing(self):
         """A question about a present thing is answered by a look at it."""
         request = [ROOM, moment("Mira", answer=("Mira", "What is on the noticeboard?"))]
