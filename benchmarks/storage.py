@@ -20,9 +20,9 @@ from twisted.internet import reactor
 from benchmarks.figures import show, spread
 from benchmarks.world import world
 from evennia_ai import services
+from evennia_ai.history.archive import Segment, SummaryRecord
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.history.records import Segment, SummaryRecord
 from evennia_ai.llm_interaction.prompt import build_llm_messages
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.privacy.forget import forget_people

@@ -14,7 +14,7 @@ from evennia_ai import services
 from evennia_ai.background import Worker
 from evennia_ai.mind.mind import IndexFile, MindSettings
 from evennia_ai.mind.remote import RemoteMind
-from evennia_ai.rag_memory.search import RecallJobs
+from evennia_ai.rag_memory.memory import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"

@@ -8,7 +8,7 @@ from django.db import connection, models, transaction
 from evennia.server.models import ServerConfig
 
 from evennia_ai.history.audience import members
-from evennia_ai.history.records import as_text, as_texts
+from evennia_ai.history.stored import as_text, as_texts
 from evennia_ai.turns.spend_book import FORGOTTEN, GUEST, Amount, oldest_day
 
 _LIMITS = "evennia_ai_limits "

@@ -34,8 +34,8 @@ from evennia_ai.mind.mind import Mind
 from evennia_ai.protocol import Named, Told
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.lore import Verdict
+from evennia_ai.rag_memory.memory import Memory, RecallJobs
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.search import Memory, RecallJobs
 from evennia_ai.recall.values import Hit, Turn
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import OPTIONS, Layer

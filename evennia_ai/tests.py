@@ -33,7 +33,7 @@ from evennia_ai.errors import ToolError
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.seeing import name_of, plain, stable_id
 from evennia_ai.history.audience import PUBLIC, is_private, members
-from evennia_ai.rag_memory.search import RecallJobs
+from evennia_ai.rag_memory.memory import RecallJobs
 from evennia_ai.testing import InlineWorker, MemoryIndex, MemorySemanticStore, ScriptedModel
 
 # What the assistant says and does, by the way in which it does.

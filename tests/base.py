@@ -26,7 +26,7 @@ from evennia_ai.game.ports import write_events
 from evennia_ai.history.messages import Message
 from evennia_ai.mind.mind import IndexFile
 from evennia_ai.models import Event
-from evennia_ai.rag_memory.search import RecallJobs
+from evennia_ai.rag_memory.memory import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.options import OPTIONS
 from evennia_ai.turns.runtime import RUNTIMES

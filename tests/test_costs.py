@@ -13,15 +13,13 @@ from functools import partial
 from twisted.internet.defer import maybeDeferred
 
 from evennia_ai.features.bonds import note_event
-from evennia_ai.history.archive import SUMMARIES
+from evennia_ai.history.archive import SEGMENT_MESSAGES, SUMMARIES, Segment, SummaryRecord
 from evennia_ai.history.audience import PUBLIC, Views, private
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import SEGMENT_MESSAGES, Segment, SummaryRecord
 from evennia_ai.llm_interaction.budget import Room
 from evennia_ai.rag_memory.entities import new_profile, observe, profile_met
-from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.journal_entry import KEEP_DAYS
+from evennia_ai.rag_memory.journal import KEEP_DAYS, JournalHandler
 from evennia_ai.rag_memory.ledger import PROPOSED, WITHDRAWN, LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.sleep.compaction.compact import Compaction

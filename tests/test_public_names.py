@@ -13,7 +13,7 @@ from tests.waiting import wait_for
 FUNCTIONS = {
     "llm_interaction": "build_llm_messages call_llm_simple count_conversation_tokens"
     " format_messages_for_compaction generate_context_summary",
-    "rag_memory.episodic_index": "prune_low_importance_entries clear_stale_conversations",
+    "rag_memory.memory": "prune_low_importance_entries clear_stale_conversations",
     "rag_memory.profiles": "run_entity_consolidation_batch",
     "sleep": "run_sleep_tick",
     "sleep.compaction": "compact_conversation_history run_pre_compaction_extraction",

@@ -17,7 +17,7 @@ from evennia_ai.game.seeing import name_of, player_ids, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
-from evennia_ai.history.records import as_text
+from evennia_ai.history.stored import as_text
 from evennia_ai.staff import doctor
 from evennia_ai.staff.bodies import body_class, good_name, new_body
 from evennia_ai.staff.control import put_to_sleep, switch

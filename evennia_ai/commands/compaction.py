@@ -4,7 +4,7 @@ from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.history.verification import verify
-from evennia_ai.sleep.compaction.report import Done, Skipped
+from evennia_ai.sleep.compaction.compact import Done, Skipped
 from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
 from evennia_ai.staff.control import compact_now, outcome_line
 from evennia_ai.staff.show import counted, moment

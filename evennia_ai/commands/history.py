@@ -10,18 +10,18 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal, only_one
-from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.history.messages import COMINGS, Message, utc_iso
-from evennia_ai.history.records import (
+from evennia_ai.history.archive import (
     ROLLED_BACK,
     CompactionRecord,
     SummaryRecord,
     absorbed_by,
     state_of,
 )
+from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.history.messages import COMINGS, Message, utc_iso
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
-from evennia_ai.sleep.compaction.report import report_line
+from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.explanation import explanation, found_message, whole_prompt
 from evennia_ai.staff.export import export_assistant
 from evennia_ai.staff.lines import LineActs, line_state

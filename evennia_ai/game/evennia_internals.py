@@ -11,7 +11,7 @@ everything else goes through Evennia.
 
 Builders read and change an assistant's configuration. Its life (`is_life`: talk, memories) is for
 admins, who read it with `aihistory` and `aimemory`: the Attributes that hold it are locked, and as
-Evennia's building commands ask for no lock, their texts are sealed (`history.sealed`) when they are
+Evennia's building commands ask for no lock, their texts are sealed (`history.stored`) when they are
 stored and open when they are read, so that nothing above knows of it.
 """
 
@@ -35,10 +35,9 @@ from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
 from evennia_ai.errors import StoreError
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.live import HISTORY, TAIL
-from evennia_ai.history.pages import put_aside
-from evennia_ai.history.sealed import holds_sealed, seal, unseal
+from evennia_ai.history.stored import holds_sealed, put_aside, seal, unseal
 from evennia_ai.rag_memory.journal import JOURNAL
-from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
+from evennia_ai.rag_memory.seen import KEY as QUARANTINE
 from evennia_ai.turns.schema import Place, Reader, is_sound
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 

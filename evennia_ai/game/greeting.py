@@ -10,9 +10,8 @@ from evennia_ai.errors import ToolError
 from evennia_ai.game.hearing import is_ignored, room_audience
 from evennia_ai.game.people import manners_of
 from evennia_ai.game.seeing import find, name_of
-from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pairs import ASKER
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.messages import ASKER, Message, Speaker
+from evennia_ai.history.stored import as_dict
 from evennia_ai.turns.schema import AWAKE
 
 if TYPE_CHECKING:

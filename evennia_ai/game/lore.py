@@ -33,7 +33,7 @@ from evennia_ai.rag_memory.lore import (
     parts_of,
     scope_of_texts,
 )
-from evennia_ai.rag_memory.search import Memory
+from evennia_ai.rag_memory.memory import Memory
 from evennia_ai.recall.values import Query, Turn
 from evennia_ai.services import kept, mind
 

@@ -11,10 +11,8 @@ from evennia_ai import conf
 from evennia_ai.errors import ModelError, ToolError
 from evennia_ai.feature import CATEGORIES, Feature
 from evennia_ai.history.live import HistoryHandler
-from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pages import Cache, Store, records
-from evennia_ai.history.pairs import ANSWERED, ASKER
-from evennia_ai.history.stored import Stored
+from evennia_ai.history.messages import ANSWERED, ASKER, Message, Speaker
+from evennia_ai.history.stored import Cache, Store, Stored, records
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, language_of, line_in
 from evennia_ai.llm_interaction.budget import (
@@ -27,11 +25,10 @@ from evennia_ai.llm_interaction.budget import (
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind
-from evennia_ai.rag_memory.indexing import memory_of, mend_index
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler
+from evennia_ai.rag_memory.memory import Memory, memory_of, mend_index
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.search import Memory
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.due import check_room

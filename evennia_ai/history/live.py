@@ -18,13 +18,27 @@ from twisted.internet.defer import inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
-from evennia_ai.history.archive import ARCHIVE, COMPACTIONS, Archive
+from evennia_ai.history.archive import (
+    ARCHIVE,
+    COMPACTIONS,
+    EMPTY_DIGEST,
+    Archive,
+    Segment,
+    digest_add,
+)
 from evennia_ai.history.audience import Views
 from evennia_ai.history.messages import Message, is_talk, made_at, new_id, utc_iso
-from evennia_ai.history.pages import Store, aside, put_aside
-from evennia_ai.history.records import Segment, as_dict, as_text
-from evennia_ai.history.stored import Unreadable, as_plain, each_readable
-from evennia_ai.history.verification import EMPTY_DIGEST, Evidence, digest_add
+from evennia_ai.history.stored import (
+    Store,
+    Unreadable,
+    as_dict,
+    as_plain,
+    as_text,
+    aside,
+    each_readable,
+    put_aside,
+)
+from evennia_ai.history.verification import Evidence
 from evennia_ai.language.words import storable
 
 HISTORY, TAIL, OLDER = "conversation_history", "conversation_tail", "ai_history"

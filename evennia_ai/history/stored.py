@@ -2,15 +2,145 @@
 
 A stored dict has the names of the fields as keys. Fields with a default may be missing; where they
 are empty by default, empty ones are not stored. What has another shape is `Unreadable`: nothing is
-repaired, the whole value is put aside (`history.pages`).
+repaired, the whole value is put aside (`put_aside`) when it is read: a whole Attribute, or single
+items of a list. A value in memory holds until its Attribute's stamp is another one (`Cache`).
+
+Evennia's building commands, prototypes and web API show and copy every Attribute without asking for
+a lock. So talk and memories are stored as sealed texts, which show only their length (`Sealed`): a
+dict of a stored message keeps its id, time and audience readable, and shows ``<43 characters>`` for
+what was said. Code reads them as texts: ``conversation_history[0]["content"] == "hello"``.
+
+The readers (`as_text`, `as_count`, ...) turn any stored value into one of their type.
 """
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import MISSING, fields
 from types import NoneType, UnionType
-from typing import Any, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Generic,
+    Protocol,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from evennia_ai.history.sealed import unseal
+# Keys whose texts stay readable: ids, times and states, which tell nothing that was said.
+STRUCTURE = frozenset(
+    {"id", "ids", "role", "type", "created_at", "audience", "channel", "tool_call_id", "known_to"}
+    | {"digest", "checksum", "recorded_at", "rebuilt_at", "timestamp", "at", "last_at"}
+    | {"source_type", "source_ids", "source_message_ids", "sources", "child_ids", "earlier_ids"}
+    | {"consolidated_entry_ids", "message_ids", "segments", "summary_id"}
+    | {"tier", "status", "state", "level", "archived_at", "compacted_at", "decided_at", "asker"}
+    | {"superseded_by", "without"}
+)
+# Begins the id of somebody or something mentioned and never met; a name follows.
+UNMET = "n."
+_ATOMS = frozenset({int, float, bool, type(None)})
+
+
+class Sealed:
+    """A text that shows only how long it is.
+
+    It equals the text, and has the methods of texts. It is no sequence, as Evennia would walk
+    through it or show it character by character.
+
+    Attributes:
+        text: The text itself.
+        owner: Stable id of the object it belongs to.
+    """
+
+    __slots__ = ("owner", "text")
+
+    def __init__(self, text: str, owner: str = ""):
+        self.text, self.owner = text, owner
+
+    def __repr__(self) -> str:
+        return f"<{len(self.text)} characters>"
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec)
+
+    def __reduce__(self) -> tuple[type["Sealed"], tuple[str, str]]:
+        return Sealed, (self.text, self.owner)
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == (other.text if isinstance(other, Sealed) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def __contains__(self, part: str) -> bool:
+        return part in self.text
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in self.__slots__:
+            raise AttributeError(name)
+        return getattr(self.text, name)
+
+
+def seal(value: Any, owner: str) -> Any:
+    """A copy of a value with its texts sealed, but for those under keys of `STRUCTURE`."""
+    return _sealed(value, owner, False)
+
+
+def _sealed(value: Any, owner: str, is_structure: bool) -> Any:
+    kind = type(value)
+    if kind in _ATOMS or (is_structure and kind is str and not value.startswith(UNMET)):
+        return value
+    if isinstance(value, str):
+        return Sealed(value, owner) if value else ""
+    if isinstance(value, dict):
+        return {
+            key if key in STRUCTURE else _sealed(key, owner, True): _sealed(
+                each, owner, key in STRUCTURE
+            )
+            for key, each in value.items()
+        }
+    if isinstance(value, list | deque):
+        return [_sealed(each, owner, is_structure) for each in value]
+    if isinstance(value, tuple):
+        return tuple([_sealed(each, owner, is_structure) for each in value])
+    if kind in (set, frozenset):
+        return kind([_sealed(each, owner, is_structure) for each in value])
+    return value
+
+
+def holds_sealed(value: Any, owner: str | None) -> bool:
+    """Whether a dict holds a text that is sealed for this owner."""
+    texts = value.values() if isinstance(value, Mapping) else ()
+    return any(isinstance(text, Sealed) and text.owner == owner for text in texts)
+
+
+def unseal(value: Any, owner: str | None = None) -> Any:
+    """A copy of a value with the sealed texts of this owner open, of all owners if None.
+
+    Evennia's own lists and dicts become plain ones.
+    """
+    kind = type(value)
+    if kind is str or kind in _ATOMS:
+        return value
+    if kind is Sealed:
+        return value.text if owner is None or value.owner == owner else value
+    if kind is dict or isinstance(value, Mapping):
+        return {
+            key if type(key) is str else unseal(key, owner): unseal(each, owner)
+            for key, each in value.items()
+        }
+    if kind in (tuple, set, frozenset):
+        return kind([unseal(each, owner) for each in value])
+    if isinstance(value, MutableSequence):
+        return [unseal(each, owner) for each in value]
+    return value
+
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -152,3 +282,217 @@ def each_readable(items: object, read: Callable[[Any], T], odd: list[object]) ->
         except Unreadable:
             odd.append(item)
     return values
+
+
+_LAST_SECOND = 253_000_000_000.0  # in the year 9987
+
+
+def as_text(value: object) -> str:
+    """A text as it is; an empty one for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def as_count(value: object) -> int:
+    """A whole number below `MOST` as it is; 0 for anything else."""
+    return value if type(value) is int and -MOST < value < MOST else 0
+
+
+def as_amount(value: object) -> float:
+    """A number below `MOST` as it is, no NaN; 0 for anything else."""
+    return value if type(value) in (int, float) and -MOST < value < MOST else 0.0  # type: ignore
+
+
+def as_time(value: object) -> float:
+    """Seconds since the epoch that a date can be made of; 0 for anything else."""
+    return max(0.0, min(as_amount(value), _LAST_SECOND))
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    """A mapping as a dict; an empty one for anything else."""
+    return dict(value) if isinstance(value, Mapping) else {}
+
+
+def as_texts(value: object) -> list[str]:
+    """The texts of a list; none for anything else."""
+    return [each for each in as_list(value) if isinstance(each, str)]
+
+
+def as_dicts(value: object) -> list[dict[str, Any]]:
+    """The mappings of a list; none for anything else."""
+    return [dict(each) for each in as_list(value) if isinstance(each, Mapping)]
+
+
+def as_list(value: object) -> list[Any]:
+    """A list or tuple as a list; an empty one for anything else."""
+    return list(value) if isinstance(value, list | tuple) else []
+
+
+R = TypeVar("R", bound=Stored)
+# Each Attribute of this category holds the former values of one Attribute, oldest first. The proof
+# counts them, and `aistatus` names them.
+ASIDE = "ai_damaged"
+# Pages or segments that stay in memory, the latest read.
+KEPT = 64
+
+
+class Store(Protocol):
+    """Where plain data is kept by key and category: a game object's Attributes."""
+
+    def preload(self, keys: Iterable[str], category: str | None = None) -> None:
+        """Load values of a category that are not in memory yet, in one query."""
+
+    def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
+        """A copy of a value as plain data, or the default."""
+
+    def get_own(self, key: str, category: str | None = None) -> list[Any]:
+        """The items of a stored list that this store has sealed, not those put in by hand."""
+
+    def stamp(self, key: str, category: str | None = None) -> object:
+        """The stored value's own object, which is another one after every change."""
+
+    def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
+        """The stamps of several keys of a category."""
+
+    def set(self, key: str, value: object, category: str | None = None) -> None:
+        """Store a value in one write."""
+
+    def delete(self, key: str, category: str | None = None) -> None:
+        """Remove a value."""
+
+    def delete_all(self, keys: Iterable[str], category: str | None = None) -> None:
+        """Remove values of a category in few writes, however many there are."""
+
+    def move(self, keys: Iterable[str], category: str, to: str) -> None:
+        """Put values of a category into another one in few writes, without writing them again.
+
+        Raises `StoreError` if one of them is not there.
+        """
+
+    def keys(self, category: str) -> tuple[str, ...]:
+        """All keys of a category, sorted, without loading the values."""
+
+    def categories(self, beginning: str) -> tuple[str, ...]:
+        """All categories with such a beginning, sorted."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """All that is stored in this block, or nothing of it."""
+
+    def on_commit(self, callback: Callable[[], Any]) -> None:
+        """Call this once the present transaction is done; at once without one."""
+
+
+class Cache(Generic[T]):
+    """The values of one category of Attributes.
+
+    Args:
+        read: Makes a value of a key, what is stored there and a list, into which it puts parts
+            that it cannot read; raises `Unreadable` where it can use nothing.
+        write: Makes the plain data that is stored of a value.
+        most: How many values stay in memory, the latest used; all of them by default.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        category: str | None,
+        read: Callable[[str, Any, list[object]], T],
+        write: Callable[[T], object],
+        most: int | None = None,
+    ):
+        self.store, self.category = store, category
+        self._read, self._write, self._most = read, write, most
+        self._known: dict[str, tuple[object, T]] = {}
+
+    def get(self, key: str) -> T | None:
+        """The value under a key, or None."""
+        return self._current(key, self.store.stamp(key, self.category))
+
+    def all(self, keys: Sequence[str] | None = None) -> dict[str, T]:
+        """The values of these keys, by default of all, by key; in one query for what is new."""
+        keys = self.store.keys(self.category or "") if keys is None else keys
+        self.store.preload(keys, self.category)
+        stamps = self.store.stamps(keys, self.category)
+        values = ((key, self._current(key, stamp)) for key, stamp in zip(keys, stamps, strict=True))
+        return {key: value for key, value in values if value is not None}
+
+    def set(self, key: str, value: T) -> None:
+        """Store a value."""
+        self.store.set(key, self._write(value), self.category)
+        self._keep(key, self.store.stamp(key, self.category), value)
+
+    def delete(self, key: str) -> None:
+        """Remove a value."""
+        self.store.delete(key, self.category)
+
+    def _current(self, key: str, stamp: object) -> T | None:
+        stamped, value = self._known.pop(key, (None, None))
+        if stamp is None:
+            return None
+        if stamped is not stamp:
+            value = self._load(key)
+            stamp = self.store.stamp(key, self.category)
+        if value is not None:
+            self._keep(key, stamp, value)
+        return value
+
+    def _keep(self, key: str, stamp: object, value: T) -> None:
+        self._known.pop(key, None)
+        self._known[key] = (stamp, value)
+        if self._most is not None and len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+
+    def _load(self, key: str) -> T | None:
+        raw, odd = self.store.get(key, self.category), list[object]()
+        try:
+            value = self._read(key, raw, odd)
+        except Unreadable:
+            with self.store.transaction():
+                put_aside(self.store, raw, key, self.category)
+                self.store.delete(key, self.category)
+            return None
+        if odd:
+            with self.store.transaction():
+                for item in odd:
+                    put_aside(self.store, item, key, self.category)
+                self.store.set(key, self._write(value), self.category)
+        return value
+
+
+def records(store: Store, category: str | None, kind: type[R], most: int | None = None) -> Cache[R]:
+    """Records of a kind in a category; the id of each is its key.
+
+    With another id it is unreadable, or it would hide another record.
+    """
+
+    def read(key: str, raw: object, odd: list[object]) -> R:
+        record = kind.from_dict(raw)
+        if getattr(record, "id", key) != key:
+            raise Unreadable("its id is another one")
+        return record
+
+    return Cache(store, category, read, Stored.to_dict, most)
+
+
+def name_of(key: str, category: str | None = None) -> str:
+    """How an Attribute is named to people, and in the category `ASIDE`."""
+    return f"{category}_{key}" if category else key
+
+
+def put_aside(store: Store, value: object, key: str, category: str | None = None) -> None:
+    """Keep a value, or an item of one, that cannot be used."""
+    name = name_of(key, category)
+    store.set(name, [*as_list(store.get(name, category=ASIDE)), value], category=ASIDE)
+
+
+def aside(store: Store) -> dict[str, int]:
+    """How many values are kept aside, by the names of their Attributes."""
+    return {name: len(as_list(store.get(name, category=ASIDE))) for name in store.keys(ASIDE)}
+
+
+def drop_from_aside(store: Store, is_dropped: Callable[[object], bool]) -> None:
+    """Drop values kept aside, for privacy."""
+    for name in store.keys(ASIDE):
+        values = as_list(store.get(name, category=ASIDE))
+        kept = [value for value in values if not is_dropped(value)]
+        if len(kept) < len(values):
+            store.set(name, kept, category=ASIDE)

@@ -12,39 +12,24 @@ From plain data `verify` checks, and names what fails:
 - no part of the history was put aside because it cannot be read.
 """
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from evennia_ai.history.messages import Message
-from evennia_ai.history.records import (
+from evennia_ai.history.archive import (
+    EMPTY_DIGEST,
     LIVE,
     LONG,
     UNSUMMARISED,
     Segment,
     SummaryRecord,
     absorbed_by,
+    digest_add,
     state_of,
 )
+from evennia_ai.history.messages import Message
 
-EMPTY_DIGEST = "0" * 64
-_MODULUS = 1 << 256
 _NAMED_IDS = 10
-
-
-def digest_add(digest: str, ids: Iterable[str]) -> str:
-    """Add ids to the digest of a set of ids, which does not depend on their order.
-
-    The digest is the sum of the SHA-256 of each id, modulo 2**256. Together with the count it
-    shows whether a set of ids is the recorded one, without storing the ids twice. Such sums
-    distinguish sets as long as nobody chooses the ids (Bellare and Micciancio's AdHash, Eurocrypt
-    1997); ids are made here, by a clock and chance. A digest has 64 hexadecimal digits.
-    """
-    total = int(digest, 16)
-    for one in ids:
-        total += int.from_bytes(hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest())
-    return f"{total % _MODULUS:064x}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evennia_ai.history.records import as_dict, as_list
+from evennia_ai.history.stored import as_dict, as_list
 from evennia_ai.llm_interaction.tool_calls import loaded
 
 

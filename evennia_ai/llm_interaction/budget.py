@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from evennia_ai.history.audience import PUBLIC, members
-from evennia_ai.history.messages import Counter, Message, total_tokens
-from evennia_ai.history.pairs import cut_points
+from evennia_ai.history.messages import Counter, Message, cut_points, total_tokens
 from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.llm_interaction.values import (
     OFFLINE_MODEL,

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.stored import as_dict
 from evennia_ai.llm_interaction.dialects import Read, Tools, repaired
 from evennia_ai.llm_interaction.tool_calls import loaded
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from threading import Thread
 
-from evennia_ai.history.records import as_dicts, as_text
+from evennia_ai.history.stored import as_dicts, as_text
 
 LOOPBACK = "127.0.0.1"
 # Longest time of the whole search.

@@ -11,8 +11,7 @@ from evennia_ai.background import in_time
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import Note, flat, note, shown_name
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Message, mask_of, unmasked
-from evennia_ai.history.pairs import SAID_ONCE
+from evennia_ai.history.messages import OVERHEAD_TOKENS, SAID_ONCE, Message, mask_of, unmasked
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of
 from evennia_ai.llm_interaction import conversation
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Limits, TokenBudget

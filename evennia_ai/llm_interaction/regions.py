@@ -19,10 +19,12 @@ from evennia_ai.history.messages import (
     Counter,
     Message,
     Speaker,
+    cut_points,
+    mended,
+    newest_turn,
     rendered,
     total_tokens,
 )
-from evennia_ai.history.pairs import cut_points, mended, newest_turn
 from evennia_ai.llm_interaction.budget import (
     REGIONS,
     Caps,

@@ -10,9 +10,8 @@ from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.history.frames import MESSAGES_LABEL, note, shown_name, talk_line
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, tool_calls
-from evennia_ai.history.pairs import said_and_done
-from evennia_ai.history.records import as_dicts, as_list, as_text
+from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, said_and_done, tool_calls
+from evennia_ai.history.stored import as_dicts, as_list, as_text
 from evennia_ai.language.script import words
 from evennia_ai.language.tables import AUTO, DEFAULT
 from evennia_ai.llm_interaction.budget import (
@@ -258,7 +257,7 @@ def summarise(
         instructions: Additional instructions.
         cap: Most tokens; by default what the configuration allows.
         noted: Whether the reply is to give notes, too, of what was said and done
-            (`history.pairs.said_and_done`), numbered from 1; where one request shows it all.
+            (`history.messages.said_and_done`), numbered from 1; where one request shows it all.
         trigger: What it is made for, as the token budget says.
 
     Returns:

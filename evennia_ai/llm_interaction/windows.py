@@ -7,7 +7,7 @@ servers count thoughts and tools into a prompt, others leave out what they had i
 import re
 from dataclasses import dataclass, replace
 
-from evennia_ai.history.records import as_dict, as_list
+from evennia_ai.history.stored import as_dict, as_list
 
 # Numbers outside this range are no window of a model.
 LEAST_TOKENS, MOST_TOKENS = 128, 100_000_000

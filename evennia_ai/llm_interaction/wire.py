@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.records import as_list
+from evennia_ai.history.stored import as_list
 from evennia_ai.language.words import storable, storable_json, storable_value
 from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired

@@ -19,7 +19,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.rag_memory.backend import MemoryBackend
-from evennia_ai.rag_memory.search import RecallJobs
+from evennia_ai.rag_memory.memory import RecallJobs
 
 if TYPE_CHECKING:
     from evennia_ai.recall import RecallIndex

@@ -19,7 +19,7 @@ from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelFacts, ModelRe
 from evennia_ai.mind.link import Link
 from evennia_ai.mind.mind import MindSettings, log_failures, name_of
 from evennia_ai.rag_memory.backend import MemoryBackend
-from evennia_ai.rag_memory.search import RecallJobs
+from evennia_ai.rag_memory.memory import RecallJobs
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,18 +11,17 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from evennia_ai.history.archive import resting_on
 from evennia_ai.history.audience import members
-from evennia_ai.history.messages import Message, is_by, tool_calls
-from evennia_ai.history.pairs import ASKER, FOR, MEMORIES, pairing
-from evennia_ai.history.records import as_dict, as_dicts, as_texts
+from evennia_ai.history.messages import ASKER, FOR, MEMORIES, Message, is_by, pairing, tool_calls
+from evennia_ai.history.stored import as_dict, as_dicts, as_texts
 from evennia_ai.history.verification import Evidence
 from evennia_ai.language.script import runs
 from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
 from evennia_ai.llm_interaction.reply import clean_reply, speakable
 from evennia_ai.llm_interaction.tool_calls import loaded
-from evennia_ai.rag_memory.journal_entry import synthesis_id
-from evennia_ai.rag_memory.quarantine import resting_on
+from evennia_ai.rag_memory.journal import synthesis_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,11 @@ from typing import TypeVar
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
+from evennia_ai.history.archive import EMPTIED, UNSUMMARISED
 from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.live import paged
 from evennia_ai.history.messages import MASK, Message
-from evennia_ai.history.pages import drop_from_aside
-from evennia_ai.history.records import EMPTIED, UNSUMMARISED, as_dict
-from evennia_ai.history.sealed import UNMET, unseal
+from evennia_ai.history.stored import UNMET, as_dict, drop_from_aside, unseal
 from evennia_ai.privacy.closure import (
     Forgetting,
     Made,
@@ -28,7 +27,7 @@ from evennia_ai.privacy.closure import (
     without_copies,
 )
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.journal_entry import SYNTHESIS, JournalEntry, synthesis_id
+from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.rollback import clear_outbox, empty_summary
 

@@ -13,8 +13,8 @@ _HOMES = {
     "consolidate_memories_to_semantic": "sleep.consolidation",
     "prune_orphaned_memory_links": "sleep.consolidation",
     "run_entity_consolidation_batch": "rag_memory.profiles",
-    "prune_low_importance_entries": "rag_memory.episodic_index",
-    "clear_stale_conversations": "rag_memory.episodic_index",
+    "prune_low_importance_entries": "rag_memory.memory",
+    "clear_stale_conversations": "rag_memory.memory",
 }
 
 __all__ = [*_HOMES]  # noqa: PLE0604

@@ -15,9 +15,9 @@ from functools import lru_cache, partial
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
 from evennia_ai.history.messages import new_id, utc_iso
-from evennia_ai.history.sealed import UNMET
+from evennia_ai.history.stored import UNMET
 from evennia_ai.language.words import asks, sentences, telling_words
-from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.journal import JournalEntry
 from evennia_ai.rag_memory.profile import ALIAS, Observation, Profile, folded
 from evennia_ai.recall.values import Hit
 

@@ -12,8 +12,7 @@ from evennia_ai.errors import AssistantError, BoundError
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
-from evennia_ai.history.pages import Store, records
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.stored import Store, Stored, Unreadable, records
 from evennia_ai.language.words import telling_words, words
 from evennia_ai.rag_memory.entities import mentioned, names_index
 from evennia_ai.rag_memory.profile import Profile

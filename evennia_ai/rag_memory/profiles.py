@@ -13,7 +13,7 @@ from itertools import takewhile
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import FACE, utc_iso
-from evennia_ai.history.pages import KEPT, Store, records
+from evennia_ai.history.stored import KEPT, Store, records
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.entities import Names, NamesOf

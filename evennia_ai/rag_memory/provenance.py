@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import dropwhile, islice
 
-from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import MEMORIES, ToolTraits
-from evennia_ai.history.records import as_dicts
+from evennia_ai.history.messages import MEMORIES, Message, ToolTraits
+from evennia_ai.history.stored import as_dicts
 from evennia_ai.language.words import asks, sentences, telling_words
 from evennia_ai.protocol import Assistant
 from evennia_ai.recall.values import Hit

@@ -2,8 +2,8 @@
 
 A `Seen` is made once for a turn, a command or a page, and hands out everything that they show:
 history, archive, summaries, journal, profiles, notes, searches, budgets. Who may know a thing, and
-whose words are not used, is decided here alone; tools, prompts, commands and pages read an
-assistant's life in no other way (`tests/test_read_gate.py`).
+whose words are not used (`Quarantine`), is decided here alone; tools, prompts, commands and pages
+read an assistant's life in no other way (`tests/test_read_gate.py`).
 
 Alice whispers "the key is under the mat" to Aria, and says "it rains" aloud. Then
 
@@ -12,23 +12,142 @@ Alice whispers "the key is under the mat" to Aria, and says "it rains" aloud. Th
 - ``script.seen("private:alice+bram")`` holds "it rains": Bram did not hear the whisper.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from twisted.internet.defer import Deferred
-
-from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.history.archive import ARCHIVE, SummaryRecord, resting_on
 from evennia_ai.history.audience import viewer, visible
-from evennia_ai.history.messages import Message
-from evennia_ai.history.records import SummaryRecord
+from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
+from evennia_ai.history.stored import Cache, Stored, records
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.journal import JournalEntry
 from evennia_ai.rag_memory.ledger import Note, in_prompt_order
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.recall.values import Hit, Query
+
+if TYPE_CHECKING:
+    from twisted.internet.defer import Deferred
+
+KEY = "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined(Stored):
+    """Name and time (``{"name", "at"}``) of people by stable id; lines have no name."""
+
+    sources: Mapping[str, Mapping[str, str]]
+
+
+class Quarantine:
+    """What one assistant does not use; without an assistant, there is nothing such."""
+
+    def __init__(self, script: Assistant | None = None):
+        self._script = script
+
+    @property
+    def sources(self) -> Mapping[str, Mapping[str, str]]:
+        """Name and time (``{"name", "at"}``) by the stable id of a person, or the id of a line."""
+        stored = self._stored.get(KEY) if self._script else None
+        return stored.sources if stored else {}
+
+    @cached_property
+    def _stored(self) -> Cache[Quarantined]:
+        """What is stored: every prompt and search asks, and it grows with each line."""
+        assert self._script is not None
+        return records(self._script.state.store, None, Quarantined)
+
+    @property
+    def lines(self) -> frozenset[str]:
+        """The ids of the lines that are taken back."""
+        return frozenset(each for each, about in self.sources.items() if not about.get("name"))
+
+    def add(self, sources: Mapping[str, str]) -> int:
+        """Quarantine people, names by stable id, or lines; returns how many were not before."""
+        assert self._script is not None
+        before, at = self.sources, utc_iso(self._script.now())
+        new = {each: {"name": name, "at": at} for each, name in sources.items()}
+        self._stored.set(KEY, Quarantined({**new, **before}))
+        return len(new.keys() - before.keys())
+
+    def release(self, sources: Collection[str]) -> int:
+        """Release people by stable id, or lines; returns how many were in quarantine."""
+        before = self.sources
+        if before.keys().isdisjoint(sources):
+            return 0
+        left = {each: about for each, about in before.items() if each not in sources}
+        if left:
+            self._stored.set(KEY, Quarantined(left))
+        else:
+            self._stored.delete(KEY)
+        return len(before) - len(left)
+
+    def messages(self, messages: Iterable[Message]) -> list[Message]:
+        """The messages that are used."""
+        sources = self.sources
+        return [m for m in messages if not (sources and _is_of(m, sources))]
+
+    def hits(self, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """The hits that rest on nothing such."""
+        if not self.sources:
+            return hits
+        held = self.held({each for hit in hits for each in (hit.turn_id, *hit.sources)})
+        return [hit for hit in hits if held.isdisjoint((hit.turn_id, *hit.sources))]
+
+    def profiles(self, profiles: Sequence[Profile]) -> Sequence[Profile]:
+        """Profiles without observations that rest on something such."""
+        if not self.sources:
+            return profiles
+        held = self.held({each for p in profiles for o in p.observations for each in o.sources})
+        return [profile.only(lambda item: held.isdisjoint(item.sources)) for profile in profiles]
+
+    def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
+        """The notes that nobody in quarantine wrote or caused."""
+        sources = self.sources
+        if not sources:
+            return notes
+        held = self.held({note.source for note in notes})
+        return tuple(n for n in notes if n.by.id not in sources and n.source not in held)
+
+    def held(self, ids: Iterable[str]) -> frozenset[str]:
+        """What of these ids, and of what they rest on, is not used or rests on such.
+
+        All are looked up together. Where people are in quarantine, and not only lines, each look
+        into the archive reads whole segments.
+        """
+        script, sources = self._script, self.sources
+        if script is None or not sources:
+            return frozenset()
+        unused, below = set[str](), dict[str, Collection[str]]()
+        has_people = any(made_at(each) is None for each in sources)
+        wanted = set(filter(None, ids))
+        while wanted:
+            unused |= wanted & sources.keys()
+            messages = script.history.by_ids(wanted) if has_people else ()
+            unused |= {message.id for message in messages if is_by(message, sources)}
+            below |= dict.fromkeys((message.id for message in messages), ())
+            below |= {each: _below(script, each) for each in wanted - below.keys()}
+            wanted = {source for each in wanted for source in below[each]} - below.keys()
+        return resting_on(unused, below)
+
+
+def _is_of(message: Message, sources: Collection[str]) -> bool:
+    """Whether a message is one of these lines, or words of one of these people."""
+    return message.id in sources or is_by(message, sources)
+
+
+def _below(script: Assistant, item_id: str) -> Collection[str]:
+    """What a journal entry or a summary rests on; a message's id is known by its beginning."""
+    if item_id.startswith("m"):
+        return ()
+    if summary := script.history.summary(item_id):
+        return summary.rests_on
+    entry = script.journal.get(item_id)
+    return entry.source_message_ids if entry else ()
+
 
 # What was made of talk: it rests on messages, and on others of its kind.
 M = TypeVar("M", JournalEntry, SummaryRecord)
@@ -174,7 +293,7 @@ class Seen:
     # Search, requests
 
     def search(self, query: Query) -> "Deferred[list[Hit]]":
-        """Fires with what memory finds for the viewer; see `rag_memory.search.Memory.search`."""
+        """Fires with what memory finds for the viewer; see `rag_memory.memory.Memory.search`."""
         return self._script.memory.search(replace(query, audience=self.audience))
 
     def requests(self) -> list[TokenBudget]:

@@ -12,13 +12,12 @@ from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ModelError
-from evennia_ai.history.records import as_count, as_time
+from evennia_ai.history.stored import as_count, as_time
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.entities import observed
-from evennia_ai.rag_memory.journal import JOURNAL
-from evennia_ai.rag_memory.journal_entry import DAY_S, KEEP_DAYS, RECALLED, JournalEntry
+from evennia_ai.rag_memory.journal import DAY_S, JOURNAL, KEEP_DAYS, RECALLED, JournalEntry
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Turn
 

@@ -11,17 +11,13 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.stored import as_dict
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.episodic_index import (
-    clear_stale_conversations,
-    prune_low_importance_entries,
-)
+from evennia_ai.rag_memory.memory import clear_stale_conversations, prune_low_importance_entries
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.sleep.compaction.behind import compact_asleep
-from evennia_ai.sleep.compaction.compact import Compaction, due
+from evennia_ai.sleep.compaction.compact import Compaction, Outcome, Skipped, as_result, due
 from evennia_ai.sleep.compaction.due import COUNT, SLEEP, why_not
-from evennia_ai.sleep.compaction.report import Outcome, Skipped, as_result
 from evennia_ai.sleep.compaction.rollback import empty_outbox
 from evennia_ai.sleep.consolidation import (
     aged_entries,

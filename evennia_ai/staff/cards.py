@@ -23,7 +23,7 @@ from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.stored import as_dict
 from evennia_ai.rag_memory.entities import unmet_id
 from evennia_ai.staff.bodies import good_name, new_body
 from evennia_ai.staff.configuration import set_options

@@ -6,7 +6,7 @@ from typing import Any
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
-from evennia_ai.history.records import as_dict, as_text, as_texts, as_time
+from evennia_ai.history.stored import as_dict, as_text, as_texts, as_time
 from evennia_ai.kinds import shown
 from evennia_ai.staff.show import ago
 from evennia_ai.turns.options import OPTIONS, PRESETS, AssistantConfig, check_option

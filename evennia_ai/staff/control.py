@@ -5,9 +5,15 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal
-from evennia_ai.sleep.compaction.compact import Compaction
+from evennia_ai.sleep.compaction.compact import (
+    Compaction,
+    Done,
+    Failed,
+    Outcome,
+    Skipped,
+    report_line,
+)
 from evennia_ai.sleep.compaction.due import MANUAL
-from evennia_ai.sleep.compaction.report import Done, Failed, Outcome, Skipped, report_line
 from evennia_ai.staff.show import counted
 
 _REASONS = {

@@ -31,7 +31,7 @@ from evennia_ai import checks, conf, services
 from evennia_ai.background import Steps, Worker
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
-from evennia_ai.history.pages import ASIDE
+from evennia_ai.history.stored import ASIDE
 from evennia_ai.llm_interaction.local_servers import LocalServer, find_servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS

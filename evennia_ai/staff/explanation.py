@@ -12,9 +12,9 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.game.lore import lore
+from evennia_ai.history.archive import SummaryRecord, absorbed_by
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import SummaryRecord, absorbed_by
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.llm_interaction.tool_calls import spoken_text

@@ -23,7 +23,7 @@ from evennia_ai.game.evennia_internals import AttributeStore, is_life
 from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import find
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import as_dict, as_dicts, as_text, as_texts
+from evennia_ai.history.stored import as_dict, as_dicts, as_text, as_texts
 from evennia_ai.privacy.export import export_folder, write_export
 from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import book_for, own_book, take_book

@@ -19,9 +19,7 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, is_by
 from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.indexing import withdraw_entry
-from evennia_ai.rag_memory.journal import PAGE_ENTRIES
-from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalEntry
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     FACT,
@@ -32,6 +30,7 @@ from evennia_ai.rag_memory.ledger import (
     living_of,
     people_named,
 )
+from evennia_ai.rag_memory.memory import withdraw_entry
 from evennia_ai.rag_memory.profile import current
 from evennia_ai.staff.memory import MemoryActs
 from evennia_ai.staff.show import audience_mark, moment

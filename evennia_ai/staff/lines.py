@@ -1,7 +1,7 @@
 """Lines taken back, corrected and answered anew, for `ai/undo`, `ai/again`, `aihistory` and a page.
 
 What is taken back stays stored; no prompt, search or summary uses it until it is restored
-(`rag_memory.quarantine`). What a reply has done in the game stays done.
+(`rag_memory.seen`). What a reply has done in the game stays done.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,8 +14,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import player_ids, stable_id
-from evennia_ai.history.messages import Message, call_ids
-from evennia_ai.history.pairs import ASKER, SAID_ONCE
+from evennia_ai.history.messages import ASKER, SAID_ONCE, Message, call_ids
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen

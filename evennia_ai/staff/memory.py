@@ -14,8 +14,8 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.game.seeing import STABLE_ID, find, player_ids, speaker_of, stable_id
-from evennia_ai.rag_memory.indexing import forget_entry
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, Note
+from evennia_ai.rag_memory.memory import forget_entry
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.status import stored_lines

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.pages import aside
+from evennia_ai.history.stored import aside
 from evennia_ai.llm_interaction.budget import TAIL_TOKENS
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import measure_fixed
+from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.sleep.compaction.due import STALE, no_room
-from evennia_ai.sleep.compaction.report import report_line
 from evennia_ai.staff.show import ago, counted, moment, price_of
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder

@@ -14,9 +14,16 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.history.audience import PUBLIC, is_private, private
-from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.history.pairs import ANSWERED, ASKER, MEMORIES, SAID_ONCE
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.messages import (
+    ANSWERED,
+    ASKER,
+    MEMORIES,
+    SAID_ONCE,
+    Message,
+    Speaker,
+    new_id,
+)
+from evennia_ai.history.stored import as_dict
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
@@ -72,7 +79,7 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
     """Think and act until done.
 
     Each reply is stored before its tools run, and their results after it. If a crash, a stop or
-    an error comes between, prompts show that the call was interrupted (`history.pairs.mended`).
+    an error comes between, prompts show that the call was interrupted (`history.messages.mended`).
 
     Returns:
         A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model

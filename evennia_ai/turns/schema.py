@@ -1,17 +1,16 @@
 """Which values an assistant's Attributes may hold, and what becomes of others.
 
 All code that reads one of these Attributes takes of it what it can use, so an odd value stops
-nothing. It is put aside (`history.pages`) before something else is written in its place.
+nothing. It is put aside (`history.stored`) before something else is written in its place.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evennia_ai.history.records import as_dict, as_dicts, as_list, as_text, as_texts, as_time
-from evennia_ai.history.stored import Stored
-from evennia_ai.rag_memory.quarantine import KEY as QUARANTINE
-from evennia_ai.rag_memory.quarantine import Quarantined
+from evennia_ai.history.stored import Stored, as_dict, as_dicts, as_list, as_text, as_texts, as_time
+from evennia_ai.rag_memory.seen import KEY as QUARANTINE
+from evennia_ai.rag_memory.seen import Quarantined
 from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
@@ -81,7 +80,7 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     "last_sleep": sleep_report,
 }
 SCRIPT: Mapping[Place, Reader] = {(None, key): reader for key, reader in _OF_SCRIPT.items()}
-# What is read as a whole, and put aside where it cannot be (`history.pages`).
+# What is read as a whole, and put aside where it cannot be (`history.stored`).
 BODY: Mapping[Place, Reader] = {(None, "journal"): as_dict}
 
 

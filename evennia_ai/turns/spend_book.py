@@ -10,7 +10,7 @@ from math import copysign, inf, isfinite
 from typing import Protocol
 
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import as_amount, as_count, as_time
+from evennia_ai.history.stored import as_amount, as_count, as_time
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 # What was spent further ahead than this was noted while the clock was wrong.

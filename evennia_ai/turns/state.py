@@ -9,8 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import as_dict
-from evennia_ai.history.stored import Stored, as_plain, each_readable
+from evennia_ai.history.stored import Stored, as_dict, as_plain, each_readable
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.options import (

@@ -34,7 +34,7 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick, without_words
 from evennia_ai.sleep.compaction.behind import compact_behind
-from evennia_ai.sleep.compaction.compact import due
+from evennia_ai.sleep.compaction.compact import Done, Skipped, due
 from evennia_ai.sleep.compaction.due import (
     COUNT,
     EMERGENCY,
@@ -44,7 +44,6 @@ from evennia_ai.sleep.compaction.due import (
     check_room,
     firing,
 )
-from evennia_ai.sleep.compaction.report import Done, Skipped
 from evennia_ai.turns.heard import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_S, QUIET, lately, why_not
 from evennia_ai.turns.options import within_hours

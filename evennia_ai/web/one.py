@@ -12,10 +12,9 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import find, stable_id
+from evennia_ai.history.archive import COMMITTED, SummaryRecord, absorbed_by, state_of
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.history.messages import COMINGS, ROOM, SPEECH, Message, utc_iso
-from evennia_ai.history.pairs import ASKER
-from evennia_ai.history.records import COMMITTED, SummaryRecord, absorbed_by, state_of
+from evennia_ai.history.messages import ASKER, COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
@@ -24,7 +23,7 @@ from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Query
-from evennia_ai.sleep.compaction.report import report_line
+from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
 from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, switch
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt

@@ -6,9 +6,8 @@ from unittest.mock import patch
 from django.test import override_settings
 
 from evennia_ai.game.seeing import speaker_of, stable_id
-from evennia_ai.history.archive import Archive
+from evennia_ai.history.archive import EMPTIED, Archive
 from evennia_ai.history.audience import private
-from evennia_ai.history.records import EMPTIED
 from evennia_ai.history.verification import verify
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.values import ModelReply

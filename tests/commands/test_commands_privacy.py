@@ -22,7 +22,7 @@ from evennia_ai.game.people import _telling
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
-from evennia_ai.history.sealed import unseal
+from evennia_ai.history.stored import unseal
 from evennia_ai.models import Event, Spend
 from evennia_ai.privacy.export import export_folder
 from evennia_ai.privacy.requests import REPORT, ForgettingJob, enqueue, forget_queued, queued

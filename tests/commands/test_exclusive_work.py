@@ -7,7 +7,7 @@ from twisted.internet.defer import Deferred
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.privacy.forget import forget_people
-from evennia_ai.rag_memory.indexing import rebuild_index
+from evennia_ai.rag_memory.memory import rebuild_index
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.cards import take_chat

@@ -152,7 +152,7 @@ class Killer:
 
     def _arm_journal(self):
         from evennia_ai.game.evennia_internals import on_commit
-        from evennia_ai.history.pages import Cache
+        from evennia_ai.history.stored import Cache
         from evennia_ai.rag_memory.journal import JOURNAL, JournalHandler, Page
 
         @_around(JournalHandler, "add")

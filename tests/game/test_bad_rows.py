@@ -14,7 +14,7 @@ from evennia_ai import services, startstop
 from evennia_ai.assistant_character import AssistantCharacter
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pages import ASIDE
+from evennia_ai.history.stored import ASIDE
 from evennia_ai.processes import pid_file
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.staff import doctor

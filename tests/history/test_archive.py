@@ -7,10 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from evennia.typeclasses.attributes import Attribute
 
-from evennia_ai.history.archive import ARCHIVE, SUMMARIES
+from evennia_ai.history.archive import ARCHIVE, SUMMARIES, CompactionRecord, Segment, SummaryRecord
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, new_id, utc_iso
-from evennia_ai.history.records import CompactionRecord, Segment, SummaryRecord
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.history.verification import verify
 from tests.base import AssistantTest

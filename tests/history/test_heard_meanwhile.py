@@ -5,7 +5,7 @@ from dataclasses import replace
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.sleep.compaction.report import Done
+from evennia_ai.sleep.compaction.compact import Done
 from evennia_ai.staff.control import compact_now
 from evennia_ai.turns.runtime import RUNTIMES
 from tests.base import AssistantTest

@@ -25,8 +25,7 @@ from evennia_ai.history.messages import (
     unmasked,
     widest_view_tokens,
 )
-from evennia_ai.history.sealed import seal
-from evennia_ai.history.stored import Unreadable
+from evennia_ai.history.stored import Unreadable, seal
 from tests.strategies import (
     FEW,
     MANY,

@@ -5,8 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evennia_ai.history.pages import KEPT, Cache, aside, drop_from_aside
-from evennia_ai.history.stored import Stored, Unreadable, as_plain, each_readable
+from evennia_ai.history.stored import (
+    KEPT,
+    Cache,
+    Stored,
+    Unreadable,
+    as_plain,
+    aside,
+    drop_from_aside,
+    each_readable,
+)
 from evennia_ai.testing import MemoryStore
 from tests.stand_ins import CountingStore
 

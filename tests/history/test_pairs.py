@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import (
+from evennia_ai.history.messages import (
     INTERRUPTED,
     RESULT_CHARS,
+    Message,
     ToolTraits,
     cut_points,
     mended,

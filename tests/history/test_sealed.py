@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase as TestCase
 
-from evennia_ai.history.sealed import STRUCTURE, Sealed, seal, unseal
+from evennia_ai.history.stored import STRUCTURE, Sealed, seal, unseal
 from tests.strategies import MANY
 
 ANNA, BERTA = "o1.a", "o2.b"

@@ -6,8 +6,7 @@ from typing import ClassVar
 from twisted.internet.defer import Deferred
 
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Speaker
-from evennia_ai.history.pairs import ANSWERED
+from evennia_ai.history.messages import ANSWERED, Speaker
 from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick

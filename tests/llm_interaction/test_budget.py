@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, Speaker, total_tokens
-from evennia_ai.history.pairs import cut_points
+from evennia_ai.history.messages import Message, Speaker, cut_points, total_tokens
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.budget import (
     EVENTS_KEPT,

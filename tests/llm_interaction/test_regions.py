@@ -13,9 +13,9 @@ from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Message,
     Speaker,
+    mended,
     message_tokens,
 )
-from evennia_ai.history.pairs import mended
 from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.conversation import BEFORE, alternating, read_prompt
 from evennia_ai.llm_interaction.regions import (

@@ -4,8 +4,7 @@ import json
 import unittest
 
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.rag_memory.indexing import mend_index
-from evennia_ai.rag_memory.search import OUTPUTS
+from evennia_ai.rag_memory.memory import OUTPUTS, mend_index
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call

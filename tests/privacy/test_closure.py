@@ -8,15 +8,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evennia_ai.history.archive import Segment, SummaryRecord, resting_on
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, Speaker, is_by
-from evennia_ai.history.pairs import pairing
-from evennia_ai.history.records import Segment, SummaryRecord
+from evennia_ai.history.messages import Message, Speaker, is_by, pairing
 from evennia_ai.history.verification import Evidence
 from evennia_ai.language.script import SENTENCE_END, runs
 from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.privacy.closure import Made, plan_forgetting, without_copies
-from evennia_ai.rag_memory.quarantine import resting_on
 from tests.strategies import MANY
 
 ALICE, BOB, ARIA = Speaker("Alice", "o1.a"), Speaker("Bob", "o2.b"), Speaker("Aria", "o9.aria")

@@ -10,9 +10,9 @@ from django.test import override_settings
 from evennia_ai import conf
 from evennia_ai.features.bonds import note_event
 from evennia_ai.features.errands import take
+from evennia_ai.history.archive import Segment
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import Segment
 from evennia_ai.privacy.export import delete_exports, export_folder, export_player
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.testing import FakeAssistant

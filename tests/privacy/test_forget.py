@@ -8,15 +8,15 @@ from twisted.internet.defer import succeed
 
 from evennia_ai.errors import StoreError
 from evennia_ai.features.bonds import bond_with, note_event
+from evennia_ai.history.archive import EMPTIED
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.history.pages import ASIDE, put_aside
-from evennia_ai.history.records import EMPTIED
+from evennia_ai.history.stored import ASIDE, put_aside
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_alias
-from evennia_ai.rag_memory.journal_entry import synthesis_id
+from evennia_ai.rag_memory.journal import synthesis_id
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind

@@ -3,15 +3,14 @@
 import unittest
 from dataclasses import replace
 
-from evennia_ai.history.messages import Message, Speaker, utc_iso
-from evennia_ai.history.pairs import ToolTraits
-from evennia_ai.rag_memory.episodic_index import (
+from evennia_ai.history.messages import Message, Speaker, ToolTraits, utc_iso
+from evennia_ai.rag_memory.journal import DAY_S, RECALLED, JournalEntry, bounded
+from evennia_ai.rag_memory.memory import (
     MAX_AGE_S,
     clear_stale_conversations,
     prune_low_importance_entries,
     turn_of_message,
 )
-from evennia_ai.rag_memory.journal_entry import DAY_S, RECALLED, JournalEntry, bounded
 
 NOW = 1_800_000_000.0
 

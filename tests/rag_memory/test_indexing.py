@@ -8,18 +8,19 @@ from tempfile import TemporaryDirectory
 from twisted.internet.task import Clock
 
 from evennia_ai.errors import StoreError
+from evennia_ai.history.archive import Segment
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import Segment
 from evennia_ai.mind.mind import IndexFile
-from evennia_ai.rag_memory.indexing import (
+from evennia_ai.rag_memory.journal import KEEP_DAYS
+from evennia_ai.rag_memory.memory import (
     BATCH,
+    Memory,
+    RecallJobs,
     forget_entry,
     missing_oldest,
     rebuild_index,
     sync_index,
 )
-from evennia_ai.rag_memory.journal_entry import KEEP_DAYS
-from evennia_ai.rag_memory.search import Memory, RecallJobs
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.cycle import link_memories, prune_episodic_index

@@ -6,9 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history.messages import IdSource
-from evennia_ai.history.pages import aside
-from evennia_ai.rag_memory.journal import PAGE_ENTRIES, PAGES, JournalHandler
-from evennia_ai.rag_memory.journal_entry import BASE, MIN_IMPORTANCE, JournalEntry, score_importance
+from evennia_ai.history.stored import aside
+from evennia_ai.rag_memory.journal import (
+    BASE,
+    MIN_IMPORTANCE,
+    PAGE_ENTRIES,
+    PAGES,
+    JournalEntry,
+    JournalHandler,
+    score_importance,
+)
 from evennia_ai.testing import MemoryStore
 from tests.stand_ins import CountingStore
 

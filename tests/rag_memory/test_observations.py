@@ -15,7 +15,7 @@ from evennia_ai.rag_memory.entities import (
     observe,
     observed,
 )
-from evennia_ai.rag_memory.journal_entry import JournalEntry
+from evennia_ai.rag_memory.journal import JournalEntry
 
 PROFILES = {
     "o1": new_profile("o1", "Bob", 0.0),

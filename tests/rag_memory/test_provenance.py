@@ -5,8 +5,7 @@ import unittest
 from dataclasses import replace
 
 from evennia_ai.game.seeing import stable_id
-from evennia_ai.history.messages import Speaker
-from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.history.messages import Speaker, ToolTraits
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.profile import Belief
 from evennia_ai.rag_memory.provenance import attributed, hits_in, is_recalled, supporting

@@ -3,12 +3,12 @@
 from unittest.mock import patch
 
 from evennia_ai.game.seeing import speaker_of, stable_id
+from evennia_ai.history.archive import absorbed_by
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.records import absorbed_by
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.quarantine import KEY
 from evennia_ai.rag_memory.ranking import DEEP
+from evennia_ai.rag_memory.seen import KEY
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic

@@ -3,10 +3,9 @@
 from collections import Counter
 from itertools import chain
 
-from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.history.archive import ARCHIVE, Segment
 from evennia_ai.history.live import HISTORY, OLDER, TAIL
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import Segment
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.journal import JOURNAL, PAGES
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic

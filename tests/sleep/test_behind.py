@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from twisted.internet.defer import Deferred
 
+from evennia_ai.history.archive import EMPTIED
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import EMPTIED
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, measure_fixed
 from evennia_ai.sleep.compaction.behind import begin_behind, compact_asleep

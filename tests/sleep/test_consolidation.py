@@ -9,8 +9,7 @@ from twisted.internet.task import Clock
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.journal import JOURNAL, PAGE_ENTRIES
-from evennia_ai.rag_memory.journal_entry import DERIVED_SOURCES, KEEP_DAYS
+from evennia_ai.rag_memory.journal import DERIVED_SOURCES, JOURNAL, KEEP_DAYS, PAGE_ENTRIES
 from evennia_ai.recall.values import Turn
 from evennia_ai.sleep.consolidation import (
     LOST,

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from evennia_ai.history.archive import UNSUMMARISED
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.turns.heard import Group

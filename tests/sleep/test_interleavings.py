@@ -6,7 +6,7 @@ from evennia import create_object
 
 from evennia_ai import services
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.rag_memory.search import RecallJobs
+from evennia_ai.rag_memory.memory import RecallJobs
 from evennia_ai.testing import InlineWorker, MemoryIndex
 from tests.base import CHARACTER, AssistantTest
 from tests.interleaving import Broken, Interleaving

@@ -10,11 +10,10 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.journal_entry import OWN
+from evennia_ai.rag_memory.journal import OWN
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
-from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, Compaction, due
+from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, Compaction, as_result, due
 from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP
-from evennia_ai.sleep.compaction.report import as_result
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call

@@ -1,8 +1,8 @@
 """Compaction where many talk in private, and where the context is over-full already."""
 
+from evennia_ai.history.archive import UNSUMMARISED
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, total_tokens
-from evennia_ai.history.records import UNSUMMARISED
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Message, utc_iso, widest_view_tokens
-from evennia_ai.history.pairs import cut_points, unanswered
+from evennia_ai.history.messages import Message, cut_points, unanswered, utc_iso, widest_view_tokens
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.prompt import build_prompt, measure_fixed
 from evennia_ai.llm_interaction.values import TurnRequest

@@ -8,10 +8,16 @@ from math import log
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evennia_ai.history.archive import SummaryRecord
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Message, is_talk, total_tokens, widest_view_tokens
-from evennia_ai.history.pairs import cut_points, pairing
-from evennia_ai.history.records import SummaryRecord
+from evennia_ai.history.messages import (
+    Message,
+    cut_points,
+    is_talk,
+    pairing,
+    total_tokens,
+    widest_view_tokens,
+)
 from evennia_ai.llm_interaction.budget import Room
 from evennia_ai.sleep.compaction.plan import (
     FAN_IN,

@@ -5,11 +5,9 @@ from dataclasses import replace
 from twisted.internet.defer import CancelledError, Deferred
 
 from evennia_ai.errors import AssistantError
-from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.messages import PLACEHOLDER, Message, Speaker, masked
-from evennia_ai.history.pages import aside
-from evennia_ai.history.pairs import INTERRUPTED, mended
-from evennia_ai.history.records import Segment
+from evennia_ai.history.archive import ARCHIVE, Segment
+from evennia_ai.history.messages import INTERRUPTED, PLACEHOLDER, Message, Speaker, masked, mended
+from evennia_ai.history.stored import aside
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction

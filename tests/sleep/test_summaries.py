@@ -4,11 +4,10 @@ import json
 from dataclasses import replace
 
 from evennia_ai.commands.history import summary_lines
-from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pairs import said_and_done
+from evennia_ai.history.messages import Message, Speaker, said_and_done
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.summary import message_lines
-from evennia_ai.sleep.compaction.report import report_line
+from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.testing import call
 from tests.memory_assistant import MemoryWorldTest
 

@@ -14,7 +14,7 @@ from evennia_ai import services
 from evennia_ai.commands.history import why
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, new_id
-from evennia_ai.history.sealed import unseal
+from evennia_ai.history.stored import unseal
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall.values import Query
 from evennia_ai.staff.doctor import check_moderation, run_checks

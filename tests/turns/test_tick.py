@@ -13,7 +13,7 @@ from evennia_ai.history.audience import STAFF
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
-from evennia_ai.rag_memory import search as retrieval
+from evennia_ai.rag_memory import memory as retrieval
 from evennia_ai.testing import FakeAssistant, ScriptedModel, call
 from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.runtime import QUEUE_LIMIT

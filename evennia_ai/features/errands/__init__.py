@@ -13,8 +13,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal, ToolError
 from evennia_ai.feature import Feature
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.history.pairs import ASKER, FOR
+from evennia_ai.history.messages import ASKER, FOR, Message, Speaker
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.times import EXAMPLES, due
 from evennia_ai.privacy.closure import Forgetting

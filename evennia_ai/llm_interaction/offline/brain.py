@@ -13,7 +13,7 @@ import regex
 
 from evennia_ai.errors import RankError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.stored import as_dict
 from evennia_ai.language.script import akin, bordered, folded, is_asked, is_unparted, size, words
 from evennia_ai.language.tables import (
     COURTESIES,

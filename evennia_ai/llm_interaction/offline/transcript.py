@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from evennia_ai.history import frames
-from evennia_ai.history.records import as_dict
+from evennia_ai.history.stored import as_dict
 from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.tool_calls import loaded
 

@@ -13,8 +13,7 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, ToolError, WindowError
-from evennia_ai.history.messages import Message, new_id, total_tokens, utc_iso
-from evennia_ai.history.pairs import said_and_done
+from evennia_ai.history.messages import Message, new_id, said_and_done, total_tokens, utc_iso
 from evennia_ai.llm_interaction.budget import most_requests, packed
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
 from evennia_ai.llm_interaction.prompt import (
@@ -32,7 +31,7 @@ from evennia_ai.llm_interaction.tool_calls import storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.sleep.compaction.due import EMERGENCY, MANUAL
-from evennia_ai.sleep.compaction.notes import (
+from evennia_ai.sleep.compaction.folding import (
     ENTRY,
     LINES,
     OBSERVATION,

@@ -9,10 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from evennia_ai.history.archive import SummaryRecord
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.messages import Message, is_talk, total_tokens, widest_view_tokens
-from evennia_ai.history.pairs import cut_points
-from evennia_ai.history.records import SummaryRecord
+from evennia_ai.history.messages import (
+    Message,
+    cut_points,
+    is_talk,
+    total_tokens,
+    widest_view_tokens,
+)
 from evennia_ai.llm_interaction.budget import Room
 
 # A scope of which fewer lines would leave gets no summary: it would be about as long as they are.

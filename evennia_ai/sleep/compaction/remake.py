@@ -12,10 +12,10 @@ from twisted.internet.defer import CancelledError, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
+from evennia_ai.history.archive import SummaryRecord
 from evennia_ai.history.frames import SYNTHESIS_TITLE
-from evennia_ai.history.records import SummaryRecord
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal_entry import JournalEntry, synthesis_id
+from evennia_ai.rag_memory.journal import JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.compact import longer, summary_cap
 from evennia_ai.sleep.compaction.due import PAUSE_S, STALE
 from evennia_ai.sleep.compaction.folding import Fold

@@ -13,18 +13,18 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, StoreError
-from evennia_ai.history.frames import SUMMARY_TITLE
-from evennia_ai.history.messages import Message, in_order, unmasked, utc_iso, widest_view_tokens
-from evennia_ai.history.records import (
+from evennia_ai.history.archive import (
     EMPTIED,
     ROLLED_BACK,
     UNSUMMARISED,
     CompactionRecord,
     Segment,
     SummaryRecord,
+    resting_on,
 )
+from evennia_ai.history.frames import SUMMARY_TITLE
+from evennia_ai.history.messages import Message, in_order, unmasked, utc_iso, widest_view_tokens
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.quarantine import resting_on
 from evennia_ai.sleep.compaction.due import usage_of
 
 

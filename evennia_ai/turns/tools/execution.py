@@ -16,8 +16,7 @@ from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferre
 from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, RankError, ToolError
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Message
-from evennia_ai.history.pairs import ToolTraits
+from evennia_ai.history.messages import Message, ToolTraits
 from evennia_ai.protocol import Assistant, Named
 from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import (

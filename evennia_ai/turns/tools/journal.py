@@ -7,7 +7,7 @@ from evennia_ai.history.messages import SPEECH, Speaker
 from evennia_ai.language.words import telling_words, words
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import observe, profile_met
-from evennia_ai.rag_memory.journal_entry import OWN, RECALLED, score_importance
+from evennia_ai.rag_memory.journal import OWN, RECALLED, score_importance
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
     PROPOSED,

@@ -12,8 +12,9 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ToolError
+from evennia_ai.history.archive import UNSUMMARISED, absorbed_by
 from evennia_ai.history.messages import Message
-from evennia_ai.history.records import UNSUMMARISED, absorbed_by, as_count
+from evennia_ai.history.stored import as_count
 from evennia_ai.language.words import excerpt
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
 from evennia_ai.rag_memory.profile import Observation, Profile, current

@@ -12,8 +12,7 @@ from typing import Any
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import STAFF
 from evennia_ai.history.frames import quoted
-from evennia_ai.history.records import as_dict
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.stored import Stored, Unreadable, as_dict
 
 KEY = "waiting_calls"
 # How long a call waits for staff and for who asked, and how many do: of one assistant, and of one

@@ -1,0 +1,496 @@
+"""One assistant's memory: what of its life is in the search index, and how that is searched.
+
+The recall index and semantic memory are searched together. The index is derived data that can be
+rebuilt from Attributes at any time; all its work runs on the daemon thread that owns it
+(`RecallJobs`). Old entries of low importance leave retrieval, so that they do not crowd out what
+matters. They never leave the journal.
+
+The index is filled from the newest on, the oldest last: if that is missing, the next start resumes
+the filling.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from twisted.internet.defer import (
+    CancelledError,
+    Deferred,
+    inlineCallbacks,
+    maybeDeferred,
+    succeed,
+)
+
+from evennia_ai.background import Steps, Worker, in_time
+from evennia_ai.history.audience import viewer
+from evennia_ai.history.messages import SPEECH, Message, ToolTraits, tool_calls
+from evennia_ai.llm_interaction.tool_calls import spoken_text
+from evennia_ai.rag_memory.backend import MemoryBackend
+from evennia_ai.rag_memory.entities import found_observations
+from evennia_ai.rag_memory.journal import JournalEntry
+from evennia_ai.rag_memory.ledger import Note, found_notes
+from evennia_ai.rag_memory.profiles import EntityHandler
+from evennia_ai.rag_memory.ranking import DEEP, once, ranked
+from evennia_ai.rag_memory.seen import Quarantine
+from evennia_ai.recall.values import Hit, Query, Turn, seconds
+
+if TYPE_CHECKING:
+    from evennia_ai.recall.index import RecallIndex
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
+
+from twisted.internet.interfaces import IReactorTime
+
+from evennia_ai.background import pause
+from evennia_ai.errors import StoreError
+from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.protocol import Assistant, Character
+
+# Summaries of summaries would only bring recalled text up again.
+INDEXED_ROLES = ("user", "assistant")
+# Seconds of silence after which a conversation is over: who comes back to a tavern starts again.
+MAX_AGE_S = 3600.0
+
+
+def turn_of_message(message: Message, traits: ToolTraits) -> Turn | None:
+    """A message as a turn for the index, or None if nobody said it and no tool gave it out."""
+    if message.metadata.get("context") not in (None, "awake", "unasked"):
+        return None
+    if message.role == "tool":
+        text, audience = message.content, message.audience
+        is_news = message.name not in traits.tells_nothing_new
+        if not text or not is_news or text.startswith('{"error":'):
+            return None  # an error, a confirmation, or itself recalled
+        return Turn(message.id, "", text, message.created_at, None, audience, "tool")
+    text = said_in(message, traits)
+    if message.role not in INDEXED_ROLES or not text:
+        return None
+    speaker, at = message.speaker_name, message.created_at
+    return Turn(message.id, speaker, text, at, at[:10], message.audience)
+
+
+def said_in(message: Message, traits: ToolTraits) -> str:
+    """What a message says to others: its content, or what its tool calls say, a line each.
+
+    Content beside tool calls is thought, not said, unless the only call keeps silent.
+    """
+    calls = [call.get("function") or {} for call in tool_calls(message)]
+    if any(call.get("name") not in traits.silent for call in calls):
+        spoken = (spoken_text(call) for call in calls if call.get("name") in traits.speaks)
+        return "\n".join(text for text in spoken if text)
+    return message.content if message.channel in SPEECH else ""
+
+
+def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> dict[str, Any]:
+    """Decide which entries leave retrieval at `now`, seconds since the epoch.
+
+    Returns ``{"pruned", "kept", "pruned_ids"}``: how many leave and stay, the ids of the former.
+    """
+    everything = list(entries)
+    pruned = [entry.id for entry in everything if entry.is_worn(now)]
+    return {"pruned": len(pruned), "kept": len(everything) - len(pruned), "pruned_ids": pruned}
+
+
+def clear_stale_conversations(newest_first: Iterable[Message], now: float) -> dict[str, int]:
+    """Count the conversations that are over: those in which nobody spoke for `MAX_AGE_S`.
+
+    Returns ``{"cleared", "kept"}``: partners whose conversation is over, and goes on.
+    """
+    messages = [m for m in newest_first if m.role == "user" and m.channel in SPEECH]
+    recent = takewhile(lambda m: now - seconds(m.created_at) <= MAX_AGE_S, messages)
+    kept = {message.speaker_id for message in recent} - {""}
+    everybody = {message.speaker_id for message in messages} - {""}
+    return {"cleared": len(everybody - kept), "kept": len(kept)}
+
+
+T = TypeVar("T")
+D = TypeVar("D")
+# Most outputs of tools in a result.
+OUTPUTS = 3
+# A turn goes on without its memories rather than wait longer for a store, seconds.
+SEARCH_TIMEOUT_S = 10.0
+
+
+class RecallJobs:
+    """The recall index of all assistants, behind its thread.
+
+    `open_index` is called on that thread; `replaced` counts how often it returned another index
+    than before.
+    """
+
+    def __init__(self, worker: Worker, open_index: Callable[[], "RecallIndex"]):
+        self.worker = worker
+        self.open_index = open_index
+        self.replaced = 0
+        self._index: RecallIndex | None = None
+
+    def add(self, scope: str, turns: Sequence[Turn]) -> Deferred[int]:
+        """Fires with how many turns were new or changed."""
+        return self._later(lambda index: index.add(scope, turns))
+
+    def remove(self, scope: str, ids: Collection[str]) -> Deferred[int]:
+        """Remove turns, behind what was added before; fires with how many."""
+        return self._later(lambda index: index.remove(scope, ids))
+
+    def erase(self) -> Deferred[None]:
+        """Fires when the file holds no byte of what was removed before."""
+        return self._later(lambda index: index.erase())
+
+    def clear(self, scope: str) -> Deferred[int]:
+        """Remove all turns; fires with how many there were."""
+        return self._later(lambda index: index.clear(scope))
+
+    def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
+        """Fires with how many of these turns are not indexed."""
+        return self._later(lambda index: len(ids) - len(index.get(scope, ids)))
+
+    def count(self, scope: str) -> Deferred[int]:
+        """Fires with how many turns are indexed, after those that were added before."""
+        return self._later(lambda index: index.count(scope))
+
+    def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> Deferred[list[Hit]]:
+        """Fires with the result of a search, with hits of other sources in their places."""
+
+        def search(index: "RecallIndex") -> list[Hit]:
+            outputs: list[Hit] = []
+            if query.tools:
+                found = index.search(scope, query.text, DEEP, query.audience, tools=True)
+                outputs = [hit for hit in once(found, query) if hit.matches][:OUTPUTS]
+            hits = index.search(scope, query.text, DEEP, query.audience)
+            return ranked(hits, [*others, *outputs], query)
+
+        return self.worker.submit(self._done, search)
+
+    def _later(self, work: Callable[["RecallIndex"], T]) -> Deferred[T]:
+        """Do work, in the order of these calls; searches come first, as somebody waits for them."""
+        return self.worker.submit_later(self._done, work)
+
+    def _done(self, work: Callable[["RecallIndex"], T]) -> T:
+        index = self._opened()
+        try:
+            return work(index)
+        except Exception:
+            if not index.damaged:
+                raise
+        return work(self._opened())  # an empty one by now, unless a game put its own in place
+
+    def _opened(self) -> "RecallIndex":
+        """The index, on its thread; counted if it is another one than before."""
+        index = self.open_index()
+        if self._index is not None and self._index is not index:
+            self.replaced += 1
+        self._index = index
+        return index
+
+
+@dataclass(eq=False)
+class Memory:
+    """One assistant's memory, as its tools and its prompt use it."""
+
+    scope: str  # whose it is
+    recall: RecallJobs
+    # Returns the semantic store, or None.
+    semantic: Callable[[], MemoryBackend | None] = lambda: None
+    # Called with what failed and the error, where work goes on without it.
+    report: Callable[[str, BaseException], None] = lambda what, error: None
+    now: Callable[[], float] = time.time
+    entities: Callable[[], EntityHandler | None] = lambda: None  # returns what is known of people
+    notes: Callable[[], tuple[Note, ...]] = tuple  # returns the living notes of the ledger
+    # Called when another index has replaced the one used before, or one that could not be written
+    # can be again.
+    on_new_index: Callable[[], object] = lambda: None
+    traits: Callable[[], ToolTraits] = ToolTraits
+    # Returns whether the store may embed texts now, for which a model may be billed.
+    may_embed: Callable[[Iterable[str]], bool] = lambda texts: True
+    quarantine: Quarantine = field(default_factory=Quarantine)
+    work: Callable[..., Deferred[Any]] = maybeDeferred  # calls a function that only computes
+
+    def __post_init__(self) -> None:
+        self._known_replaced = self.recall.replaced
+        self.syncing = self._is_failing = False  # `syncing`: the index is being made complete
+
+    def remember_messages(self, messages: Iterable[Message]) -> Deferred[int | None]:
+        """Index what was said; fires with how many turns were indexed."""
+        traits = self.traits()
+        return self.add(turn for each in messages if (turn := turn_of_message(each, traits)))
+
+    @inlineCallbacks
+    def add(self, turns: Iterable[Turn]) -> Steps[int | None]:
+        """Index turns in place of those with the same ids.
+
+        Fires with how many were new or changed, None if the index failed. After a failure the first
+        success makes the index whole.
+        """
+        new, count = list(turns), 0
+        if new:
+            count = yield self._watched(self.recall.add(self.scope, new), None)
+            was_failing, self._is_failing = self._is_failing, count is None
+            if was_failing and not self._is_failing:
+                self.on_new_index()
+        return count
+
+    def forget(self, ids: Iterable[str]) -> Deferred[int | None]:
+        """Take turns out of the index; fires with how many there were, None if that failed."""
+        unwanted = set(ids)
+        if not unwanted:
+            return succeed(0)
+        return self._watched(self.recall.remove(self.scope, unwanted), None)
+
+    def remember_entry(self, entry: JournalEntry) -> Deferred[int | None]:
+        """Index a journal entry as it is now; take it out if it takes no part in retrieval."""
+        if entry.is_indexed(self.now()):
+            return self.add([entry.turn])
+        return self.forget([entry.id])
+
+    def clear(self) -> Deferred[int | None]:
+        """Remove all turns; fires with how many there were, None if that failed."""
+        return self._watched(self.recall.clear(self.scope), None)
+
+    def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
+        """Fires with how many of these turns are not indexed."""
+        return self._watched(self.recall.missing(self.scope, set(ids)), None)
+
+    def count(self) -> Deferred[int | None]:
+        """Fires with how many turns are indexed; None if the index failed."""
+        return self._watched(self.recall.count(self.scope), None)
+
+    @inlineCallbacks
+    def search(self, query: Query) -> Steps[list[Hit]]:
+        """Fires with what matches in words or in meaning, best first, without failing sources."""
+        query = replace(query, audience=viewer(query.audience))  # None would search everything
+        notes = found_notes(self.quarantine.notes(self.notes()), query.text, query.audience)
+        others = [*notes, *(yield self._memories(query))]
+        entities = self.entities() if query.observations else None
+        if entities and (profiles := entities.telling(query.text)):
+            observed = self.work(found_observations, profiles, query.text, query.audience)
+            others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
+        others, hits = [*self.quarantine.hits(others)], list[Hit]()
+        for most in (query.limit, DEEP):  # there may be many that are not used, all ahead of others
+            found = self.recall.search(self.scope, replace(query, limit=most), others)
+            all_hits = yield self._watched(in_time(found, SEARCH_TIMEOUT_S), others)
+            hits = [*self.quarantine.hits(all_hits)]
+            if len(hits) == len(all_hits):
+                break
+        return hits[: query.limit]
+
+    def _memories(self, query: Query) -> Deferred[list[Hit]]:
+        """Fires with what semantic memory finds."""
+
+        def found() -> Any:
+            backend = self.semantic()
+            if backend is None or not self.may_embed([query.text]):
+                return []
+            return backend.search(self.scope, query.text, query.limit, query.audience)
+
+        # The back end may be a game's own.
+        hits = in_time(maybeDeferred(found), SEARCH_TIMEOUT_S).addCallback(list)
+        return self._watched(hits, [], "memory back end")
+
+    @inlineCallbacks
+    def _watched(self, done: Deferred[T], default: D, what: str = "recall index") -> Steps[T | D]:
+        """Fires with a result, or with the default if getting it failed, which is reported."""
+        try:
+            result: T = yield done
+            return result
+        except CancelledError:  # a cancelled turn must not go on without its memories
+            raise
+        except Exception as error:  # noqa: BLE001 - a turn goes on without
+            self.report(what, error)
+            return default
+        finally:
+            if self.recall.replaced != self._known_replaced:
+                self._known_replaced = self.recall.replaced
+                self.on_new_index()
+
+
+# Reads a batch as it is stored now.
+Read = Callable[[], list[Turn]]
+# Turns indexed at a time, and the pause after each batch, in which searches can run.
+BATCH, PAUSE_S = 100, 0.05
+# The same where somebody waits for the index.
+SHORT_PAUSE_S = 0.005
+
+
+def memory_of(script: Assistant) -> Memory:
+    """An assistant's memory."""
+    return Memory(
+        script.scope,
+        script.mind.recall,
+        lambda: script.mind.memories,
+        script.log_error,
+        script.now,
+        entities=lambda: script.obj.entities,
+        notes=lambda: script.ledger.entries(),
+        on_new_index=lambda: mend_index(script, whole=True),
+        traits=lambda: script.tools.traits,
+        may_embed=lambda texts: script.spend.may_embed(texts),
+        quarantine=Quarantine(script),
+        work=script.mind.work,
+    )
+
+
+@inlineCallbacks
+def mend_index(script: Assistant, whole: bool = False) -> Steps[None]:
+    """As `sync_index`, in the background: an error is logged."""
+    try:
+        yield sync_index(script, whole)
+    except Exception as error:  # noqa: BLE001 - the assistant works without the index
+        script.log_error("search index", error)
+
+
+@inlineCallbacks
+def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Steps[int]:
+    """Empty the index and fill it with what is stored, in batches; fires with how many turns.
+
+    The next start resumes an interrupted run. Call it under the turn lock. Fails with `StoreError`
+    if the index cannot be written or is being filled.
+    """
+    script.runtime.lock.holder()
+    if script.memory.syncing:
+        raise StoreError("The search index is being filled already; try again later.")
+    added = yield script.memory.clear()
+    if added is not None:
+        added = yield sync_index(script, True, reactor, SHORT_PAUSE_S)
+    if added is None:
+        raise StoreError("The search index cannot be written; see the log, then try again.")
+    return int(added)
+
+
+@inlineCallbacks
+def sync_index(
+    script: Assistant,
+    whole: bool = False,
+    reactor: IReactorTime | None = None,
+    pause_s: float = PAUSE_S,
+) -> Steps[int | None]:
+    """Index what is stored and not indexed, from the newest on; fires with how many turns.
+
+    It ends at a batch that the index holds already, unless an earlier run did not end or the
+    `whole` is to be looked at. None if the index failed. A second call meanwhile does nothing.
+    """
+    memory, added, began = script.memory, 0, None
+    if memory.syncing:
+        return 0
+    memory.syncing = True
+    try:
+        # A crash may have come between a withdrawal and this.
+        yield memory.forget(e.id for e in script.obj.journal.recent() if e.withdrawn)
+        while began != memory.recall.replaced and script.pk is not None:
+            whole = whole or began is not None  # another index took its place meanwhile
+            began = memory.recall.replaced
+            put = yield _synced(script, whole, reactor, pause_s)
+            if put is None:
+                script.log("the search index cannot be written and stays incomplete", warning=True)
+                return None
+            added += put
+    finally:
+        memory.syncing = False
+    if added:
+        script.log(f"search index restored: {added} items added")
+    return added
+
+
+@inlineCallbacks
+def _synced(
+    script: Assistant, whole: bool, reactor: IReactorTime | None, pause_s: float
+) -> Steps[int | None]:
+    memory, added, began = script.memory, 0, script.memory.recall.replaced
+    if (missing := (yield missing_oldest(script))) is None:
+        return None
+    for batches in (_messages(script), _entries(script)):
+        for read in batches:
+            if not (whole or missing):
+                ids = [turn.id for turn in read()]
+                if ids and not (yield memory.missing(ids)):
+                    break
+            # Read again: somebody may have been forgotten meanwhile.
+            put = yield memory.add(read())
+            if put is None:
+                return None
+            added += int(put)
+            yield pause(reactor, pause_s)
+            if script.pk is None or memory.recall.replaced != began:
+                return added  # deleted meanwhile, or to be done again
+    return added
+
+
+def _messages(script: Assistant) -> Iterator[Read]:
+    """Batches of what was said, the live first, then the archive from the newest segment on."""
+    history, traits = script.history, script.tools.traits
+
+    def read(key: str, start: int) -> Sequence[Message]:
+        segment = history.segment(key) if key else None
+        messages = (segment.messages if segment else ()) if key else history.messages()
+        end = max(0, len(messages) - start)
+        return messages[max(0, end - BATCH) : end]
+
+    def turns(key: str, start: int) -> list[Turn]:
+        return [turn for each in read(key, start) if (turn := turn_of_message(each, traits))]
+
+    def batches(key: str) -> Iterator[Read]:
+        starts = takewhile(lambda start: read(key, start), count(step=BATCH))
+        return (partial(turns, key, start) for start in starts)
+
+    yield from batches("")
+    # Only now: a compaction may have archived live messages meanwhile.
+    for key in reversed(history.store.keys(ARCHIVE)):
+        yield from batches(key)
+
+
+def _entries(script: Assistant) -> Iterator[Read]:
+    """Batches of the journal, the newest entries first."""
+    journal, now = script.obj.journal, script.now()
+
+    def turns(key: str) -> list[Turn]:
+        entries = journal.page(key).entries
+        return [entry.turn for entry in entries if entry.is_indexed(now)]
+
+    # Listed only when the messages are done, the newest first: a page that is turned is not missed.
+    for key in reversed(journal.pages()):
+        if journal.page(key).entries:
+            yield partial(turns, key)
+
+
+def missing_oldest(script: Assistant) -> Deferred[int | None]:
+    """Fires with how many of the oldest turns, indexed last, are missing; None if unreadable."""
+    now, traits, history = script.now(), script.tools.traits, script.history
+    segment = next(history.segments(), None)
+    said = (turn_of_message(each, traits) for each in (segment.messages if segment else ()))
+    journal = script.obj.journal
+    entries = (each for each in journal.page(journal.pages()[0]).entries if each.is_indexed(now))
+    return script.memory.missing(
+        [*(turn.id for turn in said if turn), *(entry.id for entry in entries)]
+    )
+
+
+def withdraw_entry(script: Assistant, character: Character, entry_id: str) -> None:
+    """Withdraw a journal entry, and note that searches still find it; `forget_entry` does all."""
+    with character.journal.store.transaction():
+        character.journal.withdraw([entry_id])
+        character.entities.forget_sources([entry_id])
+        outbox = dict.fromkeys((*script.state.outbox, entry_id))
+        script.state.outbox = list(outbox)
+
+
+@inlineCallbacks
+def forget_entry(script: Assistant, character: Character, entry_id: str) -> Steps[int]:
+    """Withdraw a journal entry: it stays stored, but is no longer searched or consolidated.
+
+    Fires with how many memories left semantic memory. If that store or the index fails, it fails
+    with `StoreError`, but the entry is withdrawn and the next night removes its traces. It can be
+    repeated.
+    """
+    withdraw_entry(script, character, entry_id)
+    unindexed = yield script.memory.forget([entry_id])
+    gone = yield script.mind.memories.delete(script.scope, [entry_id])
+    if unindexed is not None:
+        script.state.outbox = [each for each in script.state.outbox if each != entry_id]
+    else:
+        raise StoreError(
+            f"Journal entry `{entry_id}` is withdrawn, but the search index cannot be written, so "
+            "searches may still find it. Type `aimemory/forget` again later."
+        )
+    return int(gone)
