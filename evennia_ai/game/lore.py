@@ -229,7 +229,7 @@ def _help(body: "DefaultObject", category: str) -> Iterator[Fact]:
         if is_meant and entry.locks.check(body, "read", **_FREE):
             aliases = entry.aliases if isinstance(entry.aliases, list) else entry.aliases.all()
             text = plain(entry.entrytext)[:HELP_CHARS]
-            yield Fact((entry.key, *aliases), text, id=f"help:{entry.key}", know=EVERYBODY)
+            yield Fact((entry.key, *aliases), text, id=f"help-{entry.key}", know=EVERYBODY)
 
 
 def _rooms(body: "DefaultObject", far: int) -> Iterator[Fact]:
@@ -246,4 +246,4 @@ def _rooms(body: "DefaultObject", far: int) -> Iterator[Fact]:
         name, way = name_of(room, body), ways[room]
         text = described(room, body)[:ROOM_CHARS]
         says = f"{name}: {text}" + (f" The way from {name_of(home, body)}: {way}." if way else "")
-        yield Fact((bare(name),), says, id=f"room:{room.id}", know=EVERYBODY)
+        yield Fact((bare(name),), says, id=f"room-{room.id}", know=EVERYBODY)

@@ -163,7 +163,11 @@ def _span(passed: float) -> str:
 def memory_row(hit: Hit, now: float, with_id: bool) -> str:
     """A memory as a note: who said it, how long ago, and its id where a tool can open it."""
     label = {"lore": KNOWN, "summary": RELATED}.get(hit.kind, REMEMBERED)
-    parts = (label, hit.turn_id if with_id else "", ago(str(hit.at or ""), now))
+    parts = (
+        label,
+        shown_name(hit.turn_id) if with_id and hit.turn_id else "",
+        ago(str(hit.at or ""), now),
+    )
     said = f"{shown_name(hit.speaker)}: {hit.text}" if hit.speaker else hit.text
     return note(", ".join(filter(None, parts)), said)
 

@@ -11,6 +11,7 @@ from evennia.objects.models import ObjectDB
 from evennia.server.models import ServerConfig
 from evennia.utils import logger
 from world import gilded_lantern as plan
+from world.help_entries import CATEGORY as CATEGORY_OF_HELP
 
 CATEGORY = "gilded_lantern"
 DONE = "gilded_lantern_built"
@@ -108,3 +109,4 @@ def _make_assistant():
         find(plan.ASSISTANT.location),
     )
     aria.assistant.attributes.add("persona", plan.ASSISTANT_PERSONA)
+    aria.assistant.attributes.add("knows", [f"help:{CATEGORY_OF_HELP}"])

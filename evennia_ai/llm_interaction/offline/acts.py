@@ -10,12 +10,13 @@ from functools import cache
 
 import regex
 
+from evennia_ai.history.frames import Heard
 from evennia_ai.language.script import bordered, folded, is_asked, is_unparted, words
 from evennia_ai.language.tables import Table, tables
 from evennia_ai.language.times import due
 from evennia_ai.language.words import content_words, sentences, without_article
 from evennia_ai.llm_interaction import conversation as form
-from evennia_ai.llm_interaction.offline.transcript import Line, Talk, ToolCall
+from evennia_ai.llm_interaction.offline.transcript import Talk, ToolCall
 
 REMEMBERED = 8  # importance of what the assistant was asked to remember
 JOURNAL_CHARS = 1200
@@ -27,6 +28,8 @@ _HAS_WORD, _BEFORE = regex.compile(r"\w"), regex.compile(r"\W*")
 _MARKS = r"[\s,،、，:：;!！.…。?？؟–—-]*"
 _SAYS = ("whisper", "tell", "remember")  # verbs before words that are kept or passed on
 _DOES = ("give", "get", "look", "move")
+_ORDERED = ("whisper", "tell", "get", "move")  # verbs that are no wish of the speaker's own
+_EDGES = " ¡¿!！.。…,،、，?？؟–—-"
 # What begins an order to do something now, not to keep it in mind.
 ORDERS = ("whisper", "tell", *_DOES)
 _NOON = datetime(2000, 1, 1, 12)  # of any day: it is only asked whether words are a time
@@ -53,7 +56,7 @@ def comparable(text: str) -> str:
     return shown if len(shown) == len(text) else text.lower()
 
 
-def read_order(line: Line, text: str, talk: Talk, table: Table) -> ToolCall | None:
+def read_order(line: Heard, text: str, talk: Talk, table: Table) -> ToolCall | None:
     """The call that does what a line orders; None for no order.
 
     Args:
@@ -67,7 +70,21 @@ def read_order(line: Line, text: str, talk: Talk, table: Table) -> ToolCall | No
     return next(filter(None, orders), None)
 
 
-def _by_verb(line: Line, parts: Sequence[str], talk: Talk, table: Table) -> ToolCall | None:
+def is_unread_order(text: str, table: Table) -> bool:
+    """Whether a line that `read_order` does not read asks for something to be done all the same.
+
+    It begins with a verb, or it begins or ends with a `please`.
+    """
+    said = comparable(text).strip(_EDGES)
+    if is_asked(text) or is_unparted(said):
+        return False
+    verbs, please = pattern(table.code, *_ORDERED), pattern(table.code, "please").pattern
+    plain = bordered(table.get("words", "please").partition("|")[0])
+    ends = rf"{plain}|.*(?:{please})$"
+    return bool(verbs.match(said)) or bool(regex.match(ends, said, regex.V1 | regex.I))
+
+
+def _by_verb(line: Heard, parts: Sequence[str], talk: Talk, table: Table) -> ToolCall | None:
     """The order of the first of some sentences, by the verb that begins or ends it.
 
     A thing alone with a `please` is asked for, too.
@@ -93,7 +110,7 @@ def _by_verb(line: Line, parts: Sequence[str], talk: Talk, table: Table) -> Tool
     return _doing(key, line, rest, is_first and not is_phrase, talk, table)
 
 
-def _saying(key: str, line: Line, rest: str, talk: Talk, table: Table) -> ToolCall | None:
+def _saying(key: str, line: Heard, rest: str, talk: Talk, table: Table) -> ToolCall | None:
     """A call that keeps words or passes them on."""
     rest = _without_joints(rest, table)
     if key == "remember":
@@ -152,7 +169,7 @@ def _name_in(rest: str, people: Sequence[str], table: Table) -> tuple[str, str]:
 
 
 def _doing(
-    key: str, line: Line, rest: str, may_guess: bool, talk: Talk, table: Table
+    key: str, line: Heard, rest: str, may_guess: bool, talk: Talk, table: Table
 ) -> ToolCall | None:
     """A call that does something to what a sentence names, if it says nothing else."""
     rest = pattern(table.code, "please").sub(" ", rest)

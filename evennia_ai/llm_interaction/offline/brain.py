@@ -12,7 +12,7 @@ from zlib import crc32
 import regex
 
 from evennia_ai.errors import RankError, UnaskedError
-from evennia_ai.history.frames import MESSAGES_LABEL
+from evennia_ai.history.frames import MESSAGES_LABEL, Heard
 from evennia_ai.history.stored import as_dict
 from evennia_ai.language.script import akin, bordered, folded, is_asked, is_unparted, size, words
 from evennia_ai.language.tables import (
@@ -30,20 +30,21 @@ from evennia_ai.llm_interaction.contexts import fixed_language
 from evennia_ai.llm_interaction.offline.acts import (
     ORDERS,
     comparable,
+    is_unread_order,
     named_in,
     pattern,
     read_order,
 )
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import SILENT, Line, Talk, ToolCall, read_talk
+from evennia_ai.llm_interaction.offline.transcript import SILENT, Talk, ToolCall, read_talk
 from evennia_ai.llm_interaction.tool_calls import loaded
 
 MAX_LINES_READ = 60  # for the language of a talk
 MAX_FRESH = 4  # lines that one turn answers
 MAX_SEARCH = 380  # characters of a query; the tool takes 400
-# Of a question's telling words a quote has this share; less if a name is among them, or in a script
-# without capitals.
-NEAR, NEAR_NAMED = 0.5, 0.33
+# A quote has more than this share of a question's telling words; than the second if a name is among
+# them, or in a script without capitals.
+NEAR, NEAR_NAMED = 1 / 2, 1 / 3
 # Hits that may be quoted, and characters of what is quoted and of what a look shows.
 MOST_HITS, QUOTE_CHARS, SHOWN_CHARS = 5, 160, 400
 QUOTED = ("message", "ledger")  # kinds of hits that a person said
@@ -132,7 +133,7 @@ class _Speaker:
         best = [answer for answer in answers if answer.rank == rank]
         return best if rank == ANSWERS else best[-1:]
 
-    def line(self, key: str, line: Line) -> str:
+    def line(self, key: str, line: Heard) -> str:
         """A line of the language, said to who spoke: another one than the last reply."""
         variants = self.table.get("lines", key) or tables()[DEFAULT].get("lines", key)
         said = [self._filled(variant, line.who) for variant in variants]
@@ -144,7 +145,7 @@ class _Speaker:
     def _filled(self, variant: str, who: str) -> str:
         return variant.format(who=who) if who else _UNNAMED.sub("", variant)
 
-    def _answer(self, line: Line) -> _Answer:
+    def _answer(self, line: Heard) -> _Answer:
         """What answers a line."""
         text, courtesy = self._without_opening(line.text)
         is_here = not self.talk.is_absent(line)  # whose room is this one
@@ -160,7 +161,10 @@ class _Speaker:
         if not questions and self._holds_phrase("identity", text):
             return _Answer(self.line("identity", line))
         if courtesy := courtesy or self._closing(text):
-            return _Answer(self.line(courtesy, line))
+            is_asked_how = courtesy == "greeting" and is_asked(line.text)
+            return _Answer(self.line("well" if is_asked_how else courtesy, line))
+        if is_unread_order(text, self.table):
+            return _Answer(self.line("unable", line))
         return _Answer(self.line("heard", line), rank=FITS_ANYTHING)
 
     def _without_opening(self, text: str) -> tuple[str, str]:
@@ -168,12 +172,12 @@ class _Speaker:
 
         It is none if more follows that does not belong to it, as in `morning comes early`.
         """
-        me, everyone = bordered(comparable(self.talk.me)), pattern(self.table.code, "everyone")
+        me = bordered(comparable(self.talk.me))
         # What others call it, or only the last words of that, counts if it is set off.
         called = comparable(self.talk.place.get(form.CALLED, "")).split()
         names = (bordered(" ".join(called[start:])) for start in range(len(called)))
         others = f"(?:{'|'.join(names)})" if called else "(?!)"
-        begins = rf"{me}{_GLUED}|{others}(?=\s*[,،、，:：!！])|{everyone.pattern}"
+        begins = rf"{me}{_GLUED}|{others}(?=\s*[,،、，:：!！])"
         name = regex.compile(rf"\s*(?:{begins}){_MARKS}", regex.V1 | regex.I)
         text = " ".join(text.split())
         end = rf"(?:[,،、，]?\s*{me}|[,،、，]\s*{others})(?=[\W]*$)"
@@ -207,7 +211,8 @@ class _Speaker:
             phrases = pattern(self.table.code, key).pattern
             if regex.search(rf"(?:^|[\s,،、，.。!！])(?:{phrases})$", shown, regex.V1 | regex.I):
                 return key
-        return ""
+        openings = (self._without_opening(part)[1] for part in sentences(text)[1:])
+        return next((key for key in openings if key in COURTESIES[1:]), "")
 
     def _holds_phrase(self, key: str, text: str) -> bool:
         """Whether a question holds a phrase of a list and asks nothing else, or a line is one."""
@@ -226,29 +231,28 @@ class _Speaker:
         parts = (place.get(form.PLACE, ""), looks, ", ".join(names))
         return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
-    def _done(self, order: ToolCall, line: Line) -> _Answer | None:
+    def _done(self, order: ToolCall, line: Heard) -> _Answer | None:
         """The call of an order, or what is said once it came back; None if it cannot be done."""
         done = self.talk.result_of(order)
         if done is None:
             return _Answer(call=order) if order.name in self.tools else None
-        if order.name == "look":
-            return None if done.failed else _Answer(_shown(done.result))
+        if order.name == "look" and not done.failed:
+            return _Answer(_shown(done.result))
         if done.failed:
             if UnaskedError.SAYS in done.result or RankError.SAYS in done.result:
                 return _Answer()  # the game has asked whether it is meant
             return _Answer(self.line("unable", line))
         return _Answer(self.line("remembered" if "content" in order.arguments else "done", line))
 
-    def _to_question(self, question: str, line: Line) -> _Answer:
+    def _to_question(self, question: str, line: Heard) -> _Answer:
         """What answers a question."""
         if self._holds_phrase("identity", question):
             return _Answer(self.line("identity", line))
         told = content_words(question, self.table)
         thing = named_in(question, self.talk.names(form.THINGS, form.CARRIED))
-        if thing and len(set(told) - set(words(thing))) < BESIDE_GREETING:
-            look = ToolCall("look", {"target": thing})
-            if (answer := self._done(look, line)) is not None:
-                return answer
+        is_of_thing = thing and len(set(told) - set(words(thing))) < BESIDE_GREETING
+        if is_of_thing and (answer := self._seen(thing)):
+            return answer
         search = ToolCall("search_memory", {"query": question.strip()[:MAX_SEARCH]})
         if told and search.name in self.tools:
             found = self.talk.result_of(search)
@@ -256,9 +260,29 @@ class _Speaker:
                 return _Answer(call=search)
             if quote := self._quote(found.result, question, line):
                 return _Answer(quote)
+        if quote := self._near(self.talk.known, question):
+            return _Answer(quote)
+        # One word may be another name of a thing that is here.
+        if len(set(told)) == 1 and (answer := self._seen(told[0])):
+            return answer
+        if quote := self._near([self.talk.place.get(form.LOOKS, "")], question):
+            return _Answer(quote)
         return _Answer(self.line("unknown", line), rank=SAYS_UNKNOWN)
 
-    def _quote(self, result: str, question: str, line: Line) -> str:
+    def _near(self, texts: Sequence[str], question: str) -> str:
+        """What is near to a question in the first text that has it, as it stands there."""
+        quotes = (_nearest(text, question, self.table) for text in texts)
+        return next(filter(None, quotes), "")
+
+    def _seen(self, target: str) -> _Answer | None:
+        """What a look shows, or the look; None if nothing is to be seen."""
+        look = ToolCall("look", {"target": target})
+        done = self.talk.result_of(look)
+        if done is None:
+            return _Answer(call=look) if look.name in self.tools else None
+        return None if done.failed else _Answer(_shown(done.result))
+
+    def _quote(self, result: str, question: str, line: Heard) -> str:
         """The best line that a person said, with their name; empty where none is near enough."""
         hits = as_dict(loaded(result)).get("results")
         own = {self.talk.me, *self.talk.assistants, ""}
@@ -267,20 +291,23 @@ class _Speaker:
             if who in own or (hit.get("kind") or QUOTED[0]) not in QUOTED:
                 continue
             told, _ = self._without_opening(said)
-            if quote := _nearest(told, who, question, self.table):
+            if quote := _nearest(told, question, self.table, who, line.who):
                 frames = self.table.get("lines", "told") or tables()[DEFAULT].get("lines", "told")
                 return str(frames[who == line.who].format(speaker=who, words=quote))
         return ""
 
 
-def _nearest(text: str, who: str, question: str, table: Table) -> str:
-    """The sentences of what somebody said that are near to a question; empty if none is.
+def _nearest(text: str, question: str, table: Table, who: str = "", asker: str = "") -> str:
+    """The sentences of a text that are near to a question; empty if none is.
 
-    Near is what shares half of a question's telling words, or a third with a name among them. The
-    name of who said it is not asked for: `my horse` is Bob's if Bob says so.
+    Near is what shares more than half of a question's telling words, or than a third with a name
+    among them; just as much is enough in the words of the `asker`, or of somebody (`who`) whom the
+    question names. That name is not asked for: `my horse` is Bob's if Bob says so.
     """
     asked = {stem(word, table.code) for word in content_words(question, table)}
-    asked -= {stem(word, table.code) for word in words(who)}
+    speaker = {stem(word, table.code) for word in words(who)}
+    is_own = who == asker != "" or not asked.isdisjoint(speaker)
+    asked -= speaker
     named = {stem(folded(word), table.code) for word in capitals(question)}
 
     def shared(part: str) -> set[str]:
@@ -292,7 +319,8 @@ def _nearest(text: str, who: str, question: str, table: Table) -> str:
     is_order = pattern(table.code, *ORDERS).match(comparable(best))
     common = set() if is_order else shared(best)
     is_named = not named.isdisjoint(common) or question.upper() == question.lower()
-    if not common or len(common) < (NEAR_NAMED if is_named else NEAR) * len(asked):
+    least = (NEAR_NAMED if is_named else NEAR) * len(asked)
+    if not common or len(common) < least or (len(common) == least and not is_own):
         return ""
     at = parts.index(best)
     return _beginning(" ".join(parts[at : at + QUOTE_SENTENCES]), QUOTE_SENTENCES, QUOTE_CHARS)

@@ -4,10 +4,10 @@ Frames and labels are read by `history.frames` and `llm_interaction.conversation
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from evennia_ai.history import frames
+from evennia_ai.history.frames import Heard, Note
 from evennia_ai.history.stored import as_dict
 from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.tool_calls import loaded
@@ -16,15 +16,6 @@ SILENT = ("arrives", "leaves", "notice")  # verbs of lines that nobody says
 PAGES = "pages you"  # verb of lines that come from anywhere
 MAX_LINES = 2000  # of one request, the newest kept
 MAX_CHARS = 4000  # of one line
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Something said by `who`, which is empty for a user in a plain chat."""
-
-    who: str
-    text: str
-    verb: str = "says"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +41,10 @@ class Talk:
     place: dict[str, str] = field(default_factory=dict)  # lines of the system prompt by label
     people: tuple[str, ...] = ()  # names of those here, the assistant left out
     assistants: tuple[str, ...] = ()  # those of them that are assistants, too
-    heard: list[Line] = field(default_factory=list)  # all lines
-    fresh: list[Line] = field(default_factory=list)  # those not answered yet
+    known: list[str] = field(default_factory=list)  # lore that the newest line found
+    # All lines, and those not answered yet; nobody's are a user's in a plain chat.
+    heard: list[Heard] = field(default_factory=list)
+    fresh: list[Heard] = field(default_factory=list)
     replies: list[str] = field(default_factory=list)  # what the assistant said before
     done: list[ToolCall] = field(default_factory=list)  # tool calls of this turn
     begins: bool = False  # whether the next line is the first of the newest turn
@@ -61,7 +54,7 @@ class Talk:
         rows = (self.place.get(label, "") for label in labels)
         return [name.strip() for row in rows for name in row.split(",") if name.strip()]
 
-    def is_absent(self, line: Line) -> bool:
+    def is_absent(self, line: Heard) -> bool:
         """Whether a line comes from somebody who is elsewhere."""
         return line.verb == PAGES and line.who not in self.people
 
@@ -93,7 +86,7 @@ def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
     talk = Talk(reading.me or "assistant", "\n".join(rules), reading.place)
     called: dict[str, tuple[str, dict[str, Any]]] = {}
     for role, line in reading.turns:
-        if isinstance(line, frames.Note):
+        if isinstance(line, Note):
             _read_note(talk, line)
         elif role == "user":
             _hear(talk, line)
@@ -113,21 +106,24 @@ def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
     return talk
 
 
-def _hear(talk: Talk, line: frames.Heard | str) -> None:
+def _hear(talk: Talk, line: Heard | str) -> None:
     if talk.begins:
         talk.end_turn()
         talk.begins = False
-    told = Line("", line) if isinstance(line, str) else Line(line.who, line.text, line.verb)
-    told = replace(told, text=told.text[:MAX_CHARS])
+    told = Heard("", "says", line) if isinstance(line, str) else line
+    told = told._replace(text=told.text[:MAX_CHARS])
     talk.heard.append(told)
     talk.fresh.append(told)
     talk.done.clear()
 
 
-def _read_note(talk: Talk, note: frames.Note) -> None:
+def _read_note(talk: Talk, note: Note) -> None:
     label = note.label.partition(", ")[0]
     if label == form.NOW:
         talk.begins = True
+        talk.known.clear()
+    elif label == form.KNOWN:
+        talk.known.append(note.text)
     elif label == form.NOBODY:
         talk.end_turn()
     elif label == form.HERE:

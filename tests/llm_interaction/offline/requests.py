@@ -76,7 +76,8 @@ def hit(text, who="Alice", memory_id="m1", at="2026-01-01T10:00:00", kind="messa
 def play(question, hits, who="Bob", before=(), seen=None):
     """Run the tool loop for one question; returns the final words, None for silence.
 
-    `hits` are what a search returns, `seen` what another tool does to its arguments.
+    `hits` are what a search returns, `seen` what another tool does to its arguments; without it
+    there is nothing to look at.
     """
     messages = [SYSTEM, *before, said(who, question), moment(who, answer=(who, question))]
     for _ in range(6):
@@ -87,7 +88,7 @@ def play(question, hits, who="Bob", before=(), seen=None):
             return None
         messages.append(calling(*reply.tool_calls))
         for i, call in enumerate(reply.tool_calls):
-            other = seen(call.arguments) if seen else {"ok": True}
+            other = seen(call.arguments) if seen else {"error": "there is nothing here"}
             value = {"results": hits} if call.name == "search_memory" else other
             messages.append(result(i, call.name, value))
     raise AssertionError(f"the tool loop did not end: {messages}")

@@ -10,7 +10,7 @@ from evennia_ai.errors import UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL, note, talk_line
 from evennia_ai.language.tables import tables
 from evennia_ai.llm_interaction.contexts import language_rule
-from evennia_ai.llm_interaction.conversation import HERE, NOW, place_text
+from evennia_ai.llm_interaction.conversation import HERE, KNOWN, NOW, place_text
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.offline.transcript import ToolCall
 from tests.llm_interaction.offline.requests import (
@@ -56,13 +56,15 @@ class TestTalk(unittest.TestCase):
     def test_courtesies(self):
         """It greets, takes leave and thanks, with names and courtesies in any order."""
         for key, texts in (
-            ("greeting", ("hey man", "Hello Aria", "Aria, good evening!", "How are you?")),
-            ("greeting", ("Hello, how are you today?", "Good evening everyone", "HI!")),
+            ("greeting", ("hey man", "Hello Aria", "Aria, good evening!", "HI!")),
+            ("greeting", ("Good evening everyone", "How are you")),
+            ("well", ("How are you?", "Hello, how are you today?")),
             (
                 "farewell",
                 ("bye", "Good night, Aria.", "Well, see you", "goodnight Aria, see you tomorrow"),
             ),
             ("thanks", ("thanks, Aria!", "ok thanks", "Thank you for the long and good advice.")),
+            ("thanks", ("I'm full. Thanks for the stew and the stories.",)),
         ):
             for text in texts:
                 with self.subTest(text):
@@ -93,7 +95,6 @@ class TestTalk(unittest.TestCase):
             "I'd like to die",
             "I want to die",
             "Morning comes early in the hills around here",
-            "tell me a story",
             "Aria",
         ):
             with self.subTest(text):
@@ -234,6 +235,15 @@ class TestOrders(unittest.TestCase):
         asked = {"error": str(UnaskedError("Mira"))}
         self.assertFalse(after(request, asked)[1].content)
 
+    def test_what_it_does_not_read(self):
+        """An order that it cannot read is refused, not listened to as a tale."""
+        for text in ("tell me a story", "Close the door, please!", "Please sing for us", "go home"):
+            self.assertIn(in_room(text).content, lines("unable"), text)
+        request = [ROOM, moment("Mira", answer=("Mira", "examine the moon"))]
+        self.assertIn(after(request, {"error": "no moon"})[1].content, lines("unable"))
+        for text in ("I'd like to die", "please?", "Now I am tired"):
+            self.assertNotIn(in_room(text).content, lines("unable"), text)
+
     def test_calls_only_what_is_offered(self):
         """Without its tool an order is a line like any other."""
         self.assertIn(in_room("give me an ale", tools=()).content, lines("heard"))
@@ -267,6 +277,26 @@ class TestRoom(unittest.TestCase):
         self.assertEqual(made, (ToolCall("look", {"target": "noticeboard"}),))
         self.assertEqual(reply.content, "A reward for a lost cat. Ask at the mill.")
 
+    def test_another_name_of_a_thing(self):
+        """The one word that is asked for may be a thing's other name, else it is not known."""
+        for seen, want in (("hearth\nLogs burn.", {"Logs burn."}), ("", lines("unknown"))):
+            shown = seen or {"error": "there is no `fire` here"}
+            said = play("Is there a fire?", [], who="Mira", seen=lambda _, shown=shown: shown)
+            self.assertIn(said, want)
+
+    def test_what_it_knows_of_the_place(self):
+        """Lore that the line found, and how the place looks, as they stand there."""
+        fact = note(f"{KNOWN}, help-odo", "Odo is the ostler. He keeps Penny.")
+        for text, known, want in (
+            ("Who is Odo?", fact, {"Odo is the ostler. He keeps Penny."}),
+            ("Who pays Odo and Bram for it?", fact, lines("unknown")),
+            ("What mutters?", note(NOW, "dusk"), {"A fire mutters."}),
+        ):
+            newest = f"{known}\n{talk_line('Mira', 'say', text)}"
+            request = [ROOM, {"role": "user", "content": newest}]
+            reply = respond(request, [tool for tool in TOOLS if tool["function"]["name"] == "noop"])
+            self.assertIn(reply.content, want, text)
+
 
 class TestAnswers(unittest.TestCase):
     def test_quotes_a_person(self):
@@ -290,6 +320,7 @@ class TestAnswers(unittest.TestCase):
             hit("What is my boat called?"),
             hit("Good evening!"),
             hit("Tell Bob that the boat is called Heron."),
+            hit("I like this boat."),
         ):
             self.assertIn(play("What is my boat called?", [found], who="Mira"), lines("unknown"))
 
