@@ -87,7 +87,8 @@ def answerers(
        assistants, the one whom the words concern most.
 
     A line of a character without a person behind it is answered only by those it addresses, and
-    only `REPLIES_WITHOUT_PERSON` times until a person speaks.
+    only `REPLIES_WITHOUT_PERSON` times until a person speaks. What an assistant says to all who are
+    here is answered by nobody: mostly it answers a line to all of them, as the others do.
 
     Args:
         line: What was said.
@@ -108,7 +109,10 @@ def answerers(
     wanted = (*called, *named) if line.channel == "pose" else called
     chosen = tuple(id for id in wanted if id in assistants)
     # Somebody who is not here pages, which only players can do.
-    if not next((each.kind == "player" for each in people if each.id == line.speaker), True):
+    kind = next((each.kind for each in people if each.id == line.speaker), "player")
+    if kind == "assistant" and len(others) > 1 and others.keys() <= set(called):
+        chosen = ()
+    if kind != "player":
         chosen = chosen[: max(0, REPLIES_WITHOUT_PERSON - talk.unattended)]
         spoke = {**talk.spoke, **dict.fromkeys(chosen, line.at)}
         return chosen, replace(talk, spoke=spoke, unattended=talk.unattended + len(chosen))

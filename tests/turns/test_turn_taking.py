@@ -294,6 +294,16 @@ class TestWhoAnswers(unittest.TestCase):
         self.assertEqual(chosen("Boris, hello", speaker="aria", talk=talk), ("boris",))
         self.assertEqual(chosen("Any news?", speaker="tom"), ())
 
+    def test_assistants_that_greet_all(self):
+        """Nobody answers an assistant's line to all; by their names it calls them."""
+        greeting = "Good evening, everyone!"
+        self.assertEqual(chosen(greeting), ("aria", "boris", "cleo"))
+        self.assertEqual(chosen(greeting, speaker="aria"), ())
+        self.assertEqual(chosen(greeting, speaker="tom"), ("aria", "boris"))
+        self.assertEqual(chosen("Boris, good evening!", speaker="aria"), ("boris",))
+        pair = (ARIA, Person("boris", ("Boris",), "assistant"))
+        self.assertEqual(chosen("Boris, good evening!", pair, speaker="aria"), ("boris",))
+
     @given(
         st.lists(
             st.tuples(
