@@ -103,13 +103,17 @@ def ago(seconds: float) -> str:
 
 
 def private_to(audience: str) -> str:
-    """Whom something is private to, by the names that strangers know; empty for what is public."""
+    """Whom something is private to, by the names that strangers know; empty for what is public.
+
+    Who is not in the game any more, such as a guest who has quit, has no name there.
+    """
     if audience == STAFF:
         return "staff"
     if not is_private(audience):
         return ""
     people = ((each, find(each)) for each in members(audience))
-    return ", ".join(sorted(name_of(obj) if obj else each for each, obj in people))
+    names = (name_of(obj) if obj else f"somebody who is gone ({each})" for each, obj in people)
+    return ", ".join(sorted(names))
 
 
 def audience_mark(audience: str) -> str:
