@@ -257,7 +257,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def _sign(self) -> None:
         """Show that it thinks, once to each who has waited long enough for an answer."""
-        if not self.pk or not (emote := self.emote("thinking")):
+        if not self.pk or not self.emote("thinking"):
             return
         runtime, shown = self.runtime, set()
         for group in by_speaker(filter(wants_answer, runtime.pending())):
@@ -268,7 +268,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
             runtime.signed.add(group.key)
             if group.audience not in shown:
                 shown.add(group.audience)
-                self.game.show(emote, group.audience, first.channel, first.speaker_id or None)
+                self.show_to(group, "thinking")
 
     def pose(self, occasion: str) -> None:
         """Show the emote of an occasion to the players present."""

@@ -1,5 +1,6 @@
 """What an assistant in a game and a fake one have in common: its handlers, made at first use."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property, partial
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import ANSWERED, ASKER, Message, Speaker
 from evennia_ai.history.stored import Cache, Store, Stored, records
 from evennia_ai.kinds import Allowed
-from evennia_ai.language.tables import AUTO, language_of, line_in
+from evennia_ai.language.tables import AUTO, language_of, language_of_most, line_in
 from evennia_ai.llm_interaction.budget import (
     PLAIN_SUMMARY_TOKENS,
     TAIL_TOKENS,
@@ -287,7 +288,7 @@ class Assistant:
         runtime = self.runtime
         runtime.counts["model failures"] += 1
         is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
-        emote = self.emote("trouble")
+        emote = self.emote("trouble", request.asker or "")
         if emote and is_due:
             runtime.trouble_shown_at = self.now()
             self.game.show(emote, request.audience, request.channel, request.asker)
@@ -310,25 +311,40 @@ class Assistant:
             tell(f"gave up answering {group.events[-1].speaker_name}, after several tries: {error}")
         elif not is_shown and (known is None or known.group != group):
             runtime.trouble_shown_at = self.now()
-            self.show_to(group, self.emote("trouble"))
+            self.show_to(group, "trouble")
 
-    def emote(self, occasion: str) -> str | None:
-        """What players see of it at an occasion: its own words, else those of its language."""
+    def emote(self, occasion: str, person: str = "") -> str | None:
+        """What players see of it at an occasion: its own words, else those of its language.
+
+        `person` is the stable id of whom it is for, if it is for one.
+        """
         emote = self.config.emotes[occasion]
         if emote is None or emote != EMOTES[occasion]:
             return emote
-        return self.own_notice(occasion)
+        return self.own_notice(occasion, person)
 
-    def own_notice(self, kind: str, **slots: str) -> str:
+    def own_notice(self, kind: str, person: str = "", **slots: str) -> str:
         """A notice to players in its own language.
 
-        If that is "auto", in the language of its text, else the one heard last, else the game's.
+        If that is "auto", in the one that the `person` whom it is for (stable id) has spoken, else
+        that of its text, else the one heard last, else the game's.
         """
         language = self.config.language
         if language == AUTO:
-            spoken = language_of(slots.get("text", "")) or self.runtime.language
-            language = spoken or conf.game_language()
+            language = (
+                self._language_with(person)
+                or language_of(slots.get("text", ""))
+                or self.runtime.language
+                or conf.game_language()
+            )
         return line_in(language, kind, **slots)
+
+    def _language_with(self, person: str) -> str:
+        """The code of the language that somebody has spoken; empty if none is known."""
+        if not person or person in self.runtime.languages:
+            return self.runtime.languages.get(person, "")
+        said = (m.content for m in self.history.messages() if m.speaker_id == person)
+        return language_of_most(deque(said, HEARD_LAST))
 
     def act_out(self, text: str) -> None:
         """Pose of its own accord; where the game refuses that, staff see it."""
@@ -340,10 +356,10 @@ class Assistant:
         if isinstance(told, Deferred):
             told.addErrback(lambda failure: self.trouble(failure.getErrorMessage()))
 
-    def show_to(self, group: Group, emote: str | None) -> None:
-        """Show an emote to those who may know what a group asked, if there is one."""
+    def show_to(self, group: Group, occasion: str) -> None:
+        """Show its emote of an occasion, if any, to those who may know what a group asked."""
         last = group.events[-1]
-        if emote:
+        if emote := self.emote(occasion, last.speaker_id):
             self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
 
     def over_spend(self) -> bool:

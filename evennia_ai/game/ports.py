@@ -181,7 +181,7 @@ class AssistantPorts(Assistant):
             "answered when it can be; a restart before that loses it. Is the disk full?"
         )
         for group in by_speaker(filter(wants_answer, self.runtime.pending())):
-            self.show_to(group, self.emote("trouble"))
+            self.show_to(group, "trouble")
 
     def turn_failed(self, error: Exception, group: Group, is_shown: bool) -> None:
         """As of every assistant; that the database cannot be written is told as such."""

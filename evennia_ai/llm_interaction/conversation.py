@@ -41,7 +41,7 @@ NOW, HERE, ABOUT, MIND = "Now", "Here", "About", "On your mind"
 REMEMBERED, KNOWN, BEFORE = "You remember", "You know", "What happened before"
 RELATED = "Related past experience"
 PASSED, LANGUAGE, NOBODY, AGAIN = "Time passes", "Answer in", "Nobody spoke to you", "Once more"
-DONE = "You have just done"
+DONE, UNDONE = "You have just done", "You must refuse, because"
 # Of these, what is told only when it changes.
 STEADY = (NOW, HERE, LANGUAGE)
 # Labels in the system text.
@@ -67,7 +67,7 @@ _IDENTITY = re.compile(r"^You are (?P<name>[^\n,.]{1,80})", re.MULTILINE)
 # How a note begins; a reply that holds one goes on with the prompt.
 _LABELS = (
     *(NOW, HERE, ABOUT, MIND, REMEMBERED, RELATED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY),
-    *(AGAIN, DONE, NOTICED),
+    *(AGAIN, DONE, UNDONE, NOTICED),
 )
 NOTE_BEGINS = re.compile(rf"^\((?:{'|'.join(_LABELS)})\b[^:()\n]{{0,80}}:", re.MULTILINE)
 

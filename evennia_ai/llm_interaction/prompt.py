@@ -319,7 +319,7 @@ def _fixed(
     notes = script.seen(request.audience, trusted=True).pinned()
     return Regions(
         _system(script, character, request, limits),
-        _offered(script, request, withdrawn) if limits.calls_tools else (),
+        _offered(script, request, withdrawn, limits.model) if limits.calls_tools else (),
         examples=_examples(script, character, request) if limits.model != OFFLINE_MODEL else (),
         ledger=tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes),
         has_ids=limits.calls_tools,
@@ -327,10 +327,13 @@ def _fixed(
 
 
 def _offered(
-    script: Assistant, request: TurnRequest, withdrawn: Sequence[str]
+    script: Assistant, request: TurnRequest, withdrawn: Sequence[str], model: str
 ) -> tuple[dict[str, Any], ...]:
-    """The schemas of the tools that may serve a turn."""
-    serves = _serving(script, request.audience, request.asker)
+    """The schemas of the tools that may serve a turn; to the offline model they cost nothing."""
+    if model == OFFLINE_MODEL and request.asker is not None:
+        serves: Collection[str] = SERVES
+    else:
+        serves = _serving(script, request.audience, request.asker)
     return tuple(
         tool.schema()
         for tool in script.tools.offered()
@@ -374,8 +377,8 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
 
     A call of another one is judged like any call; nothing depends on its being left out.
     """
-    if asker is None or script.model_name == OFFLINE_MODEL:  # which pays nothing for them
-        return USUAL if asker is None else SERVES
+    if asker is None:
+        return USUAL
     game, seen = script.game, script.seen(audience)
     serves = {
         "": True,
@@ -452,6 +455,7 @@ def _passing_notes(script: Assistant, request: TurnRequest) -> list[str]:
     for lines in script.of_features(lambda each: [*each.lines(script, request, present)]):
         rows += [note(conversation.MIND, line) for line in lines or ()]
     rows += [note(conversation.DONE, what) for what in request.done]
+    rows += [note(conversation.UNDONE, why) for why in request.undone]
     if request.reason:
         rows.append(
             note(

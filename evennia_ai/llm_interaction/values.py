@@ -148,6 +148,7 @@ class TurnRequest:
     language: str = ""  # the language to answer in, by name; empty for none that must be named
     reason: str = ""  # why a turn is that nobody asked for
     done: tuple[str, ...] = ()  # what came of the orders in the lines it answers
+    undone: tuple[str, ...] = ()  # why others of them were not followed
 
 
 @dataclass(slots=True)

@@ -145,8 +145,10 @@ class _Turn:
         self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: TokenBudget | None = None  # of the last request that was answered
-        self.results: list[Message] = []  # what its calls gave
+        self.done: list[str] = []  # what came of its calls that did something,
+        self.undone: list[str] = []  # and why the others did nothing
         self.asked = 0  # requests made
+        self.replies = 0  # what came of them, also what was no answer
         self.faults: tuple[str, ...] = ()  # why replies were no answers
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
         self.is_moderated = False  # whether it replaced or refused something,
@@ -197,7 +199,7 @@ class _Turn:
     def show_trouble(self) -> None:
         """Show those who wait that no answer comes."""
         request = self.request
-        if emote := self.script.emote("trouble"):
+        if emote := self.script.emote("trouble", request.asker or ""):
             self.script.game.show(emote, request.audience, request.channel, request.asker)
 
     @inlineCallbacks
@@ -329,8 +331,7 @@ class _Turn:
         if not calls:
             return
         yield self.act("", calls, reply)
-        done = tuple(f"{result.name}: {result.content}" for result in self.results)
-        self.request = replace(request, done=done)
+        self.request = replace(request, done=tuple(self.done), undone=tuple(self.undone))
 
     def _is_order(self, call: Mapping[str, Any]) -> bool:
         """Whether a call does something: looks and searches are no orders, nor is a mere note."""
@@ -382,6 +383,7 @@ class _Turn:
 
     def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
         """Count and log a reply, with the budget of its prompt if it is used."""
+        self.replies += 1
         self.report.used = used((self.report.used, reply))
         self.script.spent(reply, self.request.context, budget)
 
@@ -446,7 +448,8 @@ class _Turn:
                 for result in outcome.results
             )
             self.report.tools += [result.name for result in outcome.results]
-            self.results += outcome.results
+            self.done += outcome.done
+            self.undone += outcome.undone
             ended, concluded = ended or outcome.ended, concluded and outcome.concluded
             text = ""
         return ended, concluded
@@ -505,7 +508,7 @@ class _Turn:
                 found=tools.found,
                 opened=tuple(tools.opened),
                 tools=tuple(report.tools),
-                calls=report.iterations,
+                calls=self.replies,
                 **report.used.figures(),
                 faults=tuple(dict.fromkeys(self.faults)),
                 moderated=self.is_moderated,

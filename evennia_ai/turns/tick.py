@@ -253,7 +253,7 @@ class Tick:
             self.script.spend.tell_staff(self.script.spend.account(group.key[1]))
         if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
             runtime.declined[group.key] = now
-            self.script.show_to(group, self.script.emote(emote))
+            self.script.show_to(group, emote)
 
     def _begin_answering(self, late: Sequence[Group]) -> None:
         """Store what was heard and note what is answered now, in one transaction.

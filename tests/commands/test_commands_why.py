@@ -87,6 +87,12 @@ class TestWhyDidSheSayThat(WhyTest):
             "Cost: 1 call, 900 tokens in, 7 out, $0.2500",
         )
 
+    def test_asked_again(self):
+        """A reply that was no answer is counted as a call, with what it used."""
+        answers = [ModelReply(content=text, model="m", prompt_tokens=9) for text in ("", "Aye.")]
+        self.ask("Aria, is there ale?", *answers)
+        self.why("", "by m in 2 calls.", "was asked again", "Cost: 2 calls, 18 tokens in")
+
     def test_searches(self):
         """What the turn's own searches found and read is named, with the tools and all calls."""
         self.compact()

@@ -102,6 +102,21 @@ class TestErrands(MemoryWorldTest):
         take(self.script, ALICE, BOB, "das Boot fährt bei Tagesanbruch, und du nicht")
         self.assertIn("Alice m’a demandé", self.tick()[-1][1])
 
+    def test_in_the_language_of_whom_it_is_for(self):
+        """Whoever has spoken is told in their language, whatever others speak, after a restart."""
+        self.come(ALICE, BOB)
+        self.hear("Aria, ich habe heute noch nichts gegessen und du auch nicht.", BOB)
+        self.hear("I have not eaten anything yet, and neither have you.", ALICE)
+        self.tick()
+        for restarts in (False, True):
+            with self.subTest(restarts=restarts):
+                if restarts:
+                    self.world.restart()
+                    self.come(ALICE, BOB)
+                take(self.script, BOB, BOB, "Pfeffer 5", "in 2h")
+                self.world.later(2 * HOUR)
+                self.assertIn("Du wolltest", self.tick()[-1][1])
+
     def test_refused(self):
         """Five open ones of each author, 200 characters, 30 days, and times that are some."""
         for wrong, why in (

@@ -614,6 +614,31 @@ class TestWithoutTools(TurnTest):
         self.assertEqual(rows[-1], "Alice: Aria, give me the lamp.")
         self.assertTrue(self.shown("Bob", "So be it, friend."))
 
+    def test_what_is_refused(self):
+        """The model is told why an order is not followed, also where nothing may be given."""
+        create_object(key="crown", location=self.room1)
+        for line, why in (
+            ("Aria, give me the crown.", f"{NotObeyedError.SAYS} Alice"),
+            ("Aria, go out!", f"{NotObeyedError.SAYS} Alice"),
+            ("Aria, bring me the moon.", "there is no `moon` here"),
+            ("Aria, tell Zoltan that the boat is ready.", "no players are called `Zoltan`"),
+        ):
+            with self.subTest(line):
+                self.talk(line)
+                rows = self.asked()[-1]["content"].split("\n")
+                self.assertNotIn("You have just done", rows[-2])
+                self.assertTrue(rows[-2].startswith("(You must refuse, because: "), rows)
+                self.assertIn(why, rows[-2])
+
+    def test_what_waits(self):
+        """What staff must approve is not done yet."""
+        lamp = create_object(key="lamp", location=self.aria)
+        lamp.locks.add("get:all();give:all()")
+        self.configure(tool_levels={"give": "confirm"})
+        self.talk("Aria, give me the lamp.")
+        rows = self.asked()[-1]["content"].split("\n")
+        self.assertIn("(You must refuse, because: Not done yet", rows[-2])
+
     def test_small_talk(self):
         """It does nothing; what the model says does nothing, either."""
         lamp = create_object(key="lamp", location=self.aria)

@@ -197,7 +197,7 @@ def _hand_over(life: Assistant, errand: Errand, text: str) -> None:
     """Say it, and note that it was said; or neither."""
     by, to = errand.by, errand.to
     kind = "reminder" if by.id == to.id else "errand"
-    words = life.own_notice(kind, name=by.key, text=text)
+    words = life.own_notice(kind, to.id, name=by.key, text=text)
     said = Message(
         "assistant",
         words,

@@ -91,6 +91,8 @@ class ToolOutcome:
     """What came of the tool calls of one reply."""
 
     results: list[Message] = field(default_factory=list)  # of role `tool`, one a call, in order
+    done: list[str] = field(default_factory=list)  # what came of the calls that did something
+    undone: list[str] = field(default_factory=list)  # and of the others: why not
     ended: bool = False  # whether a tool ended the turn
     concluded: bool = True  # whether all of them succeeded and leave nothing new to tell the model
 
@@ -146,19 +148,22 @@ def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> 
                 ctx.script.audit("tool", tool=name, audience=ctx.audience)
                 acted = True
                 ctx.has_acted = ctx.has_acted or tool.public_act
-            text, failed = as_text(text), False
+            said, failed = as_text(text), False
         except BoundError as error:  # nothing failed, and nothing is left to tell the model
             ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
-            text, failed, acted = str(error), False, True
+            said, failed, acted = str(error), False, True
         except AssistantError as error:
             ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
-            text, failed = as_text({"error": str(error)}), True
+            said, failed = str(error), True
             ctx.refusals.append(str(error))
         except CancelledError:
             raise  # the turn was stopped; the next start or turn gives the call its result
         except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
             ctx.script.log_error(f"tool `{name}` failed", error)
-            text, failed = as_text({"error": f"the tool failed ({type(error).__name__})"}), True
+            said, failed = f"the tool failed ({type(error).__name__})", True
+        outcomes = outcome.done if acted else outcome.undone
+        outcomes.append(said)
+        text = as_text({"error": said}) if failed else said
         ctx.failures[name] = ctx.failures[name] + 1 if failed else 0
         call_id = str(call.get("id", ""))
         outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
