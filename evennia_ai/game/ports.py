@@ -24,6 +24,7 @@ from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker
 from evennia_ai.kinds import Allowed
 from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.llm_interaction.contexts import SPOKEN
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
@@ -212,6 +213,8 @@ class AssistantPorts(Assistant):
         self.runtime.counts["calls"] += 1
         figures: dict[str, Any] = {"cost": reply.cost, "seconds": seconds}
         figures["attempts"] = reply.attempts
+        if purpose in SPOKEN:
+            figures["fell_back"] = reply.model == OFFLINE_MODEL != self.model_name
         if reply.cached_tokens:
             figures |= {"cached": reply.cached_tokens, "cached_cost": reply.cached_cost}
         if budget is not None:

@@ -35,6 +35,7 @@ from evennia_ai.history.stored import ASIDE
 from evennia_ai.llm_interaction.local_servers import LocalServer, find_servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
+from evennia_ai.models import Event
 from evennia_ai.processes import NAMES, is_running, pid_file, pids
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import game_usage, status_lines
@@ -42,6 +43,8 @@ from evennia_ai.turns.tools.execution import waiting_calls
 
 # Less room than this on a disk is worth a remark.
 _ROOM_MB = 100
+# Such a share of answers by the offline model in place of another is a fault.
+_MANY = 0.1
 
 
 @dataclass(frozen=True)
@@ -391,6 +394,27 @@ def _local_choices() -> Steps[str]:
         choices += f": set {lines} in server/conf/secret_settings.py, then restart"
         choices += f" (other models: {', '.join(others)})." if others else "."
     return choices
+
+
+def check_answers(in_game: bool) -> Check:
+    """How many answers the offline model gave lately in place of another."""
+    now, shares = time.time(), []
+    for period, seconds in (("hour", 3_600.0), ("day", 86_400.0)):
+        of_talk = Event.objects.filter(kind="call", at__gt=now - seconds)
+        fell_back, others = (
+            of_talk.filter(text__contains=f'"fell_back": {value}').count()
+            for value in ("true", "false")
+        )
+        if fell_back:
+            shares.append((fell_back / (fell_back + others), period))
+    if not shares:
+        return _fine("in the last day the offline model answered in place of no other")
+    shown = ", ".join(f"{share:.0%} of the last {period}" for share, period in shares)
+    found = _fault if max(shares)[0] >= _MANY else _remark
+    return found(
+        f"the offline model gave {shown}'s answers, as no other did in time",
+        "`aistatus` has the last trouble. Check the model's server, or give it less to do.",
+    )
 
 
 # In the order in which they stand here.

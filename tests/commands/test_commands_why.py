@@ -7,9 +7,10 @@ from evennia_ai.commands.history import why
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call
+from tests.asked import model_down, offline
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
@@ -92,6 +93,18 @@ class TestWhyDidSheSayThat(WhyTest):
         answers = [ModelReply(content=text, model="m", prompt_tokens=9) for text in ("", "Aye.")]
         self.ask("Aria, is there ale?", *answers)
         self.why("", "by m in 2 calls.", "was asked again", "Cost: 2 calls, 18 tokens in")
+
+    def test_who_answered_is_logged(self):
+        """The doctor counts who answered in place of another, of answers alone."""
+        self.compact()
+        self.ask("Aria, is there ale?", "Aye.")
+        self.model.default = lambda request: (
+            offline(request) if request.model == OFFLINE_MODEL else model_down()
+        )
+        self.ask("Aria, is there wine?")
+        fell_back = [facts.get("fell_back") for facts in self.logged("call")]
+        self.assertIn(None, fell_back, "a summary is no answer")
+        self.assertEqual([each for each in fell_back if each is not None][:2], [False, True])
 
     def test_searches(self):
         """What the turn's own searches found and read is named, with the tools and all calls."""

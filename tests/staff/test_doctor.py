@@ -1,8 +1,10 @@
 """The doctor: each check on a healthy and on a broken installation."""
 
+import json
 import os
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,6 +18,7 @@ from twisted.internet.defer import Deferred, fail, succeed
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ModelError
+from evennia_ai.models import Event
 from evennia_ai.processes import is_alive, pid_file
 from evennia_ai.staff import doctor
 from evennia_ai.staff.doctor import Check, run_checks, verdict
@@ -120,6 +123,27 @@ class TestChecks(DoctorCase):
                 cursor.execute(off)
         self.assert_bad(found)
         self.assertRegex(found.detail, "read-?only")
+
+    def test_answers_by_the_offline_model(self):
+        """Their share of the last hour and day; from a tenth on a fault, and nothing is well."""
+
+        def answered(by_offline, others, hours_ago=0.1):
+            for fell_back in (*[True] * by_offline, *[False] * others):
+                text = json.dumps({"purpose": "awake", "fell_back": fell_back})
+                at = time.time() - 3600 * hours_ago
+                Event(at=at, assistant="Aria", kind="call", text=text).save()
+
+        answered(9, 0, hours_ago=30)
+        answered(0, 20)
+        self.assertIs(self.outcome(doctor.check_answers).ok, True)
+        answered(1, 79, hours_ago=5)
+        found = self.outcome(doctor.check_answers)
+        self.assertIsNone(found.ok)
+        self.assertIn("gave 1% of the last day's answers", found.detail)
+        answered(10, 0)
+        found = self.outcome(doctor.check_answers)
+        self.assert_bad(found, "33% of the last hour, 10% of the last day's answers")
+        self.assertNotIn("well", verdict([found]))
 
     def test_when_the_suite_was_run(self):
         """Never is worth a note, as is a note that cannot be read; what failed is named."""
