@@ -52,8 +52,8 @@ class CmdAIForget(AssistantCommand):
     your characters: in the history and its archive, in summaries, which are
     made again without your words, in the journal, your notes, what they
     observed, and every search. What an assistant answered you, and lines in
-    which it repeats you, go too. So do files that were exported. You are told
-    when it is done.
+    which it repeats you, go too, also where another assistant heard the answer.
+    So do files that were exported. You are told when it is done.
 
     What other people said stays, also what they said of you. Staff can remove
     more. What you say after you confirm is new.

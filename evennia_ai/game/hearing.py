@@ -36,6 +36,7 @@ from evennia_ai.game.spoken import spoken, without_names
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import Message, new_id, utc_iso
+from evennia_ai.history.pairs import ASKER
 from evennia_ai.language.script import BEHIND, bordered
 from evennia_ai.language.words import storable
 from evennia_ai.turns.heard import TO
@@ -303,8 +304,14 @@ def event_of(
     audience: str,
     is_unseen: bool = False,
 ) -> Message:
-    """An event with its own id and time; the speaker bears the name that the listener knows."""
-    known = speaker_of(speaker, listener)
+    """An event with its own id and time; the speaker bears the name that the listener knows.
+
+    What another assistant answers goes with whom it answers, when they are forgotten.
+    """
+    known, metadata = speaker_of(speaker, listener), {"assistant": is_assistant(speaker)}
+    script = speaker.assistant if is_assistant(speaker) else None
+    if script is not None and script.runtime.asker:
+        metadata[ASKER] = script.runtime.asker
     return Message(
         "user",
         storable(content),
@@ -313,7 +320,7 @@ def event_of(
         speaker=replace(known, key=UNSEEN) if is_unseen else known,
         audience=audience,
         channel=channel,
-        metadata={"assistant": is_assistant(speaker)},
+        metadata=metadata,
     )
 
 

@@ -270,6 +270,11 @@ class Runtime:
         if self.on_call is not None and self.is_called():
             self.on_call()
 
+    @property
+    def asker(self) -> str:
+        """Stable id of whom it answers now; empty for nobody."""
+        return self.answering[0].key[1] if self.answering else ""
+
     def take(self) -> list[Message]:
         """The queued events that have passed; they leave the queue."""
         taken = self.passed()

@@ -128,6 +128,20 @@ class ForgettingGameTest(WholePagesTest):
 class TestPlayers(ForgettingGameTest):
     """What players type."""
 
+    def test_what_another_assistant_answered_them(self):
+        """Whoever heard an answer to them forgets it, too; answers to others stay."""
+        for speaker, answer in ((self.char1, "A fine one."), (self.char2, "A leaky one.")):
+            self.model.answers = [answer]
+            self.say("Borg, is that a boat?", speaker)
+            self.borg.assistant.runtime.last_turn_at = 0.0
+            self.assertEqual(wait_for(self.borg.assistant.at_tick()), "turn")
+        self.stored(self.script)
+        self.forget_me()
+        for script in (self.script, self.borg.assistant):
+            texts = [m.content for m in self.lines(script)]
+            self.assertNotIn("A fine one.", texts)
+            self.assertIn("A leaky one.", texts)
+
     def test_asks_first(self):
         """Nothing happens without a yes, and only admins may name others."""
         question = "Forget all that you ever said to any assistant? It cannot be undone."

@@ -215,7 +215,7 @@ class TestStaff(CommandLineTest):
 
     def test_facts(self):
         """All notes with their states, those that wait first; markup stays text."""
-        shown = self.assertTold("aimemory/facts Aria", "(2)", "I like |rjazz", "[private: o9.b]")
+        shown = self.assertTold("aimemory/facts Aria", "(2)", "I like |rjazz", "is gone (o9.b)]")
         self.assertLess(shown.index("proposed fact"), shown.index("approved fact"))
 
     def test_reject(self):
