@@ -45,21 +45,17 @@ class CmdAI(AssistantCommand):
     """
     take an answer back, see what is kept of you, look after assistants
 
-    To talk with an assistant, say its name, or whisper or page to it.
-    Usage:
-      ai/undo [<assistant>]  - take back its newest answer to you
-      ai/again [<assistant>]  - the same, and it answers once more
+    To talk with an assistant, say its name, or whisper or page to it. Type
+      ai/undo, ai/again [<assistant>]  - take its newest answer back; ask anew
       ai/me [<assistant>] [= <id>[: <text>]]  - what it keeps of you; correct it
       ai/yes [<assistant>] [= <number>]  - let it do what it has shown you
       ai/report [<assistant>] [= <what is wrong>]  - tell staff
       ai/ignore  - no assistant hears you; typed again, all do
-    For builders:
-      ai, ai/new, ai/create <name>[:<typeclass>]  - list them; a new one, here
+    For builders: ai, ai/new, ai/create <name>[:<typeclass>]  - list; make one
       ai/start, ai/stop, ai/sleep, ai/wake <assistant>
       ai/cue <assistant> = <what happens>  - a reason to speak unasked
       ai/approve, ai/refuse <assistant> [= <number>]  - acts that wait
-    For admins:
-      ai/why[/full] <assistant> [= <words of a line>]  - why it said that
+    For admins: ai/why[/full] <assistant> [= <words of a line>]  - its reasons
       ai/delete <assistant> [= yes], ai/import <file> [= <name>]  - out and in
       ai/doctor, ai/follow <assistant>  - check all; hear of its compactions
     See also: aiforget, airemember, aipage

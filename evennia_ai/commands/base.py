@@ -18,6 +18,7 @@ from twisted.python.failure import Failure
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
+from evennia_ai.game.seeing import name_of, seen
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.language.script import folded as letters
 from evennia_ai.language.script import normalized
@@ -230,7 +231,9 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
         raise Refusal(f"There are no assistants yet. Make one: ai/create {name}")
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Do you mean {close[0]}?" if close else ""
-    raise Refusal(f"There is no assistant called `{name}`.{hint} Type `ai` for a list.")
+    bodies = seen(place, caller, [script.obj for script in here]) if here else ()
+    near = ", ".join(name_of(body, caller) for body in bodies) or "none"
+    raise Refusal(f"There is no assistant called `{name}`.{hint} Here: {near}.")
 
 
 def _one_of(found: Sequence[AssistantScript], none: str, where: str) -> AssistantScript:
