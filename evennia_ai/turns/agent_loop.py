@@ -417,7 +417,7 @@ class _Turn:
         script, private_talk = self.script, is_private(self.request.audience)
         whole, passed = text, []
         if text:
-            text = yield judge_said(script, text, self.request.channel, private_talk)
+            text = yield judge_said(script, text, self._channel, private_talk)
         for call in calls:
             passed.append((yield judge_call(script, call, private_talk)))
         self.replaced += (text,) if text != whole else ()
@@ -469,6 +469,11 @@ class _Turn:
         asker = self.request.asker
         return {"context": self.request.context, **({ASKER: asker} if asker else {})}
 
+    @property
+    def _channel(self) -> str:
+        """How it answers: as it was spoken to; a pose is answered aloud."""
+        return "say" if self.request.channel == "pose" else self.request.channel
+
     def _whispered_to(self, call: Mapping[str, Any]) -> str | None:
         """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
         function, to_one = call["function"], self.script.tools.traits.to_one
@@ -519,7 +524,7 @@ class _Turn:
             text,
             speaker=Speaker(self.character.key, self.character.stable_id),
             audience=audience,
-            channel=self.request.channel,
+            channel=self._channel,
             tool_calls=tuple(calls),
             metadata=metadata,
         )

@@ -744,6 +744,19 @@ class TestEnds(TurnTest):
         self.assertEqual(self.shown("Bob", "frowns"), [])
 
 
+    def test_a_pose_is_answered_aloud(self):
+        """What it says to somebody who poses is speech, as heard and as stored."""
+        boris = self.another_assistant()
+        nod = ("Alice nods to Aria.", {"type": "pose"})
+        self.room1.msg_contents(text=nod, from_obj=self.alice)
+        self.model.answers = ["*smiles* Well met."]
+        self.tick()
+        stored = [(m.role, m.channel) for m in self.script.history.messages()]
+        self.assertEqual(stored, [("user", "pose"), ("assistant", "say")])
+        heard = [(m.channel, m.content) for m in boris.assistant.runtime.queue[-2:]]
+        self.assertEqual(heard, [("pose", "Aria smiles"), ("say", "Well met.")])
+
+
 class TestPrompt(TurnTest):
     """What a turn's requests look like."""
 
