@@ -63,7 +63,7 @@ def contributors(script: Assistant, audience: str) -> list[Contributor]:
     ]
     kinds["Tools"] = [
         Contributor("tool", tool.name, count(json.dumps(tool.schema())), _ADVICE["Tools"])
-        for tool in script.tools.offered()
+        for tool in (script.tools.offered() if script.limits().calls_tools else ())
     ]
     pieces = [Contributor("persona", "", count(script.config.persona), _ADVICE["System"])]
     for name, tokens in (event.regions if event else {}).items():

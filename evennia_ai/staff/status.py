@@ -74,7 +74,7 @@ def status_lines(script: "AssistantScript") -> list[str]:
         f"Waiting: {counted(len(runtime.queue), 'line')} heard and not yet thought about",
         *([waiting] if calls else []),
         f"Spent (UTC): today {spent['today']}; this month {spent['this_month']}; "
-        f"limits: {', '.join(spent['caps']) or 'none'}",
+        f"limits: {', '.join(spent['caps']) or 'none of its own'}; {_game_limits(script)}",
         "Last compaction: "
         + (f"{moment(last.at)} {report_line(body.key, bare)}" if last else "never"),
         *_sleep_lines(state.last_sleep),
@@ -83,6 +83,17 @@ def status_lines(script: "AssistantScript") -> list[str]:
         *(f"Wrong setting: {problem}" for problem in state.problems),
         *(f"Warning: {warning}" for warning in warnings(script)),
     ]
+
+
+def _game_limits(script: "AssistantScript") -> str:
+    """The limits of the whole game that an assistant's calls count towards, in words."""
+    shared, name = script.spend.shared, script.model_name
+    caps = [cap for cap in shared.game_caps() if not (cap.spares_own and shared.runs_here(name))]
+    return f"of the game: {', '.join(map(_cap_line, caps)) or 'none'}"
+
+
+def _cap_line(cap: Cap) -> str:
+    return f"{cap.shown(cap.limit)} a {cap.window}"
 
 
 def spent_line(spent: Amount) -> str:
@@ -268,5 +279,5 @@ def _spent(
         "name": name,
         "today": spent_line(shared.spent(holder, "day", now)),
         "this_month": spent_line(shared.spent(holder, "month", now)),
-        "caps": [f"{cap.shown(cap.limit)} a {cap.window}" for cap in caps],
+        "caps": [*map(_cap_line, caps)],
     }

@@ -88,6 +88,10 @@ class TestBudget(WholePagesTest):
         advice = {piece.id: piece.advice for piece in pieces}
         self.assertIn(big.id, advice)
         self.assertIn("aimemory/reject", advice[note])
+        self.model.calls_tools = False
+        self.turn()
+        kinds = {piece.what for piece in contributors(self.script, STAFF)}
+        self.assertFalse(kinds & {"region Tools", "tool"}, "they are not offered")
         theirs = contributors(self.script, PUBLIC)
         self.assertIn("region System", [piece.what for piece in theirs])
         self.assertNotIn(big.id, [piece.id for piece in theirs])

@@ -201,6 +201,17 @@ class TestShown(SpendGameTest):
         with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}}):
             self.assertTold("ai/doctor", *spent, "game's limits: $20", until="model:")
 
+    def test_limits_that_hold(self):
+        """`aistatus` names the game's limits that an assistant's calls count towards, too."""
+        for caps, here, words in (
+            (None, False, "limits: none of its own; of the game: 2,000,000 tokens a day"),
+            (None, True, "limits: none of its own; of the game: none"),
+            ({"game": {"cost_day": 2}}, True, "limits: none of its own; of the game: $2 a day"),
+        ):
+            self.script.shared_spend.runs_here = lambda model, here=here: here
+            with self.subTest(words), override_settings(EVENNIA_AI_SPEND_CAPS=caps):
+                self.assertTold("aistatus Aria", words)
+
     def test_one_way_to_a_model(self):
         """No other module of the package asks a model."""
         root = Path(services.__file__).parent

@@ -743,7 +743,6 @@ class TestEnds(TurnTest):
         self.assertTrue(self.shown("Alice", "Hush now."))
         self.assertEqual(self.shown("Bob", "frowns"), [])
 
-
     def test_a_pose_is_answered_aloud(self):
         """What it says to somebody who poses is speech, as heard and as stored."""
         boris = self.another_assistant()

@@ -393,7 +393,8 @@ class TestWhatTheyShow(PagesTest):
         self.assertEqual(len(chart["at"]), 2)
         self.assertEqual(chart["at"], sorted(chart["at"]))
         self.assertTrue(all(chart["System"]) and all(chart["limit"]))
-        self.assertEqual(set(chart), {"at", "limit", *REGIONS})
+        held = {region for region in REGIONS if any(chart.get(region, ()))}
+        self.assertEqual(set(chart), {"at", "limit", *held})
 
     def test_wide_tables_on_a_phone(self):
         """Each cell of a table that becomes cards on a phone names its column."""
