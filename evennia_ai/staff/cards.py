@@ -91,12 +91,10 @@ def described(data: bytes, now: float, name: str = "") -> tuple[str, list[str]]:
     return LOREBOOK if is_book(contents.value) else CARD, report(contents, name)
 
 
-def keep_file(
-    name: str, data: bytes, is_new: bool = False, is_numbered: bool = False
-) -> "Deferred[Path]":
-    """Write a file into the folder of cards; fires with its path.
+def keep_file(name: str, data: bytes, is_numbered: bool = False) -> "Deferred[Path]":
+    """Write a new file into the folder of cards; fires with its path.
 
-    A new one replaces none: `Refusal`. A numbered one gets a number behind its name then.
+    It replaces none: `Refusal`, or a number behind its name if it `is_numbered`.
     """
     path = card_path(name)
 
@@ -105,7 +103,7 @@ def keep_file(
         names = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
         for each in chain([path], names if is_numbered else ()):
             try:
-                with each.open("xb" if is_new or is_numbered else "wb") as file:
+                with each.open("xb") as file:
                     file.write(data)
                 return each
             except FileExistsError:
@@ -166,7 +164,7 @@ def make_of_card(maker: DefaultObject, card: Card, file: str, typeclass: str) ->
 
 
 def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
-    """Write an assistant's card as it is now into the folder of cards; fires with the file's path.
+    """Write an assistant's card as it is now into a new file of the folder; fires with its path.
 
     Nothing of its memory goes along. A PNG has the picture of the file it was made from.
     """
@@ -186,7 +184,7 @@ def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
     data = file_data(source) if source else services.on_disk(bytes)
     data.addErrback(lambda failure: failure.trap(Refusal) and b"")  # the file is gone
     data.addCallback(lambda old: services.on_disk(lambda: packed(exported(card), form, old)))
-    return data.addCallback(lambda new: keep_file(f"{name}-export.{form}", new))
+    return data.addCallback(lambda new: keep_file(f"{name}-export.{form}", new, True))
 
 
 @inlineCallbacks

@@ -78,7 +78,7 @@ def take_file(visit: Visit) -> Steps[str]:
         raise Refusal(f"The file is larger than {FILE_BYTES:,} bytes.")
     name = re.sub(r"[^\w. -]+", "_", name).lstrip(". ")[-80:]
     yield on_disk(described, data, time.time(), "any name")
-    yield keep_file(name, data, is_new=True)
+    yield keep_file(name, data)
     return f"{name} is there. Look at it here: the page says how it is taken in."
 
 

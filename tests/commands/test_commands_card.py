@@ -74,6 +74,14 @@ class TestCards(CardCase):
         out = self.exported("Nia")
         self.assertEqual((out["description"], out["extensions"]), ("A smith.", {"depth": [1]}))
 
+    def test_export_replaces_no_file(self):
+        """A file of that name stays as it is; the export gets a number."""
+        theirs = self.files / "Aria-export.json"
+        theirs.write_text("theirs")
+        self.typed("aicard/export Aria = json", until="Aria-export-2.json")
+        self.assertEqual(theirs.read_text(), "theirs")
+        self.typed("aicard/export Aria = json", until="Aria-export-3.json")
+
     def test_again(self):
         """Who is here already takes a card after a question; memories stay."""
         self.put("a.png", name="Aria", **FIELDS)
