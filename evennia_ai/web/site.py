@@ -34,6 +34,8 @@ NOBODY, BUILDER, ADMIN = 0, 1, 2
 PATIENCE_S = 3.0
 # Searches and checks may take so long.
 SLOW_S = 20.0
+# What forms send besides what somebody typed: their act, and what it is about.
+UNTYPED = frozenset(("act", "file", "id", "option", "profile"))
 # Nothing from another host, no script or style but the files of this site, no frame around it.
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -217,11 +219,15 @@ def menu(request: HttpRequest) -> dict[str, Any]:
 
 
 def _refused(request: HttpRequest, error: AssistantError, sent: Mapping[str, str]) -> HttpResponse:
-    """Back to the page, which says why and shows what was typed, in its field again."""
+    """Back to the page, which says why and shows what was typed, in its field again.
+
+    What nobody typed is on it only for the script that finds the form.
+    """
     messages.error(request, str(error))
     for name, value in sent.items():
         if name != "csrfmiddlewaretoken":
-            messages.info(request, value, extra_tags=name)
+            level = messages.WARNING if name in UNTYPED else messages.INFO
+            messages.add_message(request, level, value, extra_tags=name)
     return HttpResponseRedirect(request.get_full_path())
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from html import unescape
 from html.parser import HTMLParser
+from pathlib import Path
 from unittest.mock import patch
 from urllib.parse import urljoin
 
@@ -12,6 +13,7 @@ from django.test import Client, override_settings
 from evennia import create_account
 from twisted.internet.defer import maybeDeferred
 
+import evennia_ai
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
@@ -22,7 +24,7 @@ from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.ledger import PROPOSED
 from evennia_ai.staff.show import marked
 from evennia_ai.turns.spend_book import Amount
-from evennia_ai.web.site import ADMIN, BUILDER
+from evennia_ai.web.site import ADMIN, BUILDER, UNTYPED
 from evennia_ai.web.urls import PAGES
 from tests.base import AssistantTest
 from tests.command_line import CommandLineTest
@@ -221,7 +223,7 @@ class TestWhoSeesWhat(PagesTest):
         [line] = [m for m in self.script.history.messages() if m.content == SECRET]
         self.script.memory.quarantine.add({line.id: ""})
         self.assertShows(
-            self.client.get(f"/ai/{self.script.pk}/memory/"), SECRET, "private: o9.abc"
+            self.client.get(f"/ai/{self.script.pk}/memory/"), SECRET, "is gone (o9.abc)"
         )
         self.assertEqual(self.logged("looked")[-1]["private"], 1)
         self.assertEqual(len(self.logged("looked")), 3)
@@ -545,9 +547,19 @@ class TestActs(PagesTest):
         raw = shown.content.decode()
         for name, value in sent.items():
             text = value.replace("<", "&lt;").replace(">", "&gt;")
-            hidden = " hidden" if name == "act" else ""  # of a button, which nobody typed
+            hidden = "" if name == "value" else " hidden"  # which nobody typed
             self.assertIn(f'data-name="{name}" dir="auto"{hidden}>{text}</p>', raw)
         self.assertHides(self.client.get(f"/ai/{self.script.pk}/options/"), "many")
+
+    def test_what_nobody_typed(self):
+        """It is what the forms hide, and the act of a button; a field that is typed is shown."""
+        hidden, typed = set(), set()
+        for path in (Path(evennia_ai.__file__).parent / "templates" / "evennia_ai").glob("*.html"):
+            for field in re.findall(r"<(?:input|select|textarea) [^>]*>", path.read_text("utf-8")):
+                for name in re.findall(r' name="(\w+)"', field):
+                    (hidden if 'type="hidden"' in field else typed).add(name)
+        uploads = {"file"}  # which no form sends back as text
+        self.assertEqual(hidden - (typed - uploads) | {"act"}, UNTYPED)
 
     def test_what_is_looked_for_is_marked(self):
         """The words as they were typed, or else each of them, in the forms of the language."""
