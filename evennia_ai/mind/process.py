@@ -177,7 +177,7 @@ def main() -> None:
     settings = sys.stdin.buffer.read()
     sys.stdin.close()
     told = json.loads(settings)
-    del told["version"]  # after an upgrade the settings are others
+    del told["code"]  # after an upgrade the settings are others
     log = RotatingFileHandler(told.pop("log"), "a", LOG_BYTES, backupCount=1, encoding="utf-8")
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO, handlers=[log])
     for noisy in ("httpx", "LiteLLM", "mem0"):

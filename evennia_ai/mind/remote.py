@@ -1,6 +1,7 @@
 """The mind in its process, as the Server sees it."""
 
 import gc
+import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # What is known of a model is asked for again after this long.
 _FACTS_S = 5.0
+
+
+def code_stamp(folder: Path = Path(__file__).parents[1]) -> str:
+    """What marks the package's code as it is on the disk now: its version, its files' times."""
+    files = sorted(folder.rglob("*.py"))
+    changed = [(str(each), each.stat().st_mtime_ns) for each in files]
+    return f"{__version__} {hashlib.sha256(repr(changed).encode()).hexdigest()}"
 
 
 class _Part:
@@ -123,7 +131,7 @@ class RemoteMind:
     """
 
     def __init__(self, folder: Path, settings: MindSettings, log: Path, models: Sequence[str] = ()):
-        facts = {**asdict(settings), "log": str(log), "version": __version__}
+        facts = {**asdict(settings), "log": str(log), "code": code_stamp()}
         told = json.dumps(facts, sort_keys=True).encode()
         self.link = link = Link(folder, told, log)
         self.status, self.leave, self.end = link.status, link.leave, link.end

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
-from evennia_ai import __version__
 from evennia_ai.errors import ModelError, StoreError
 from evennia_ai.llm_interaction.budget import packed
 from evennia_ai.llm_interaction.facts import covered, source_facts
@@ -20,6 +19,7 @@ from evennia_ai.llm_interaction.summary import Task, finished
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.mind.mind import WORK, find, name_of
+from evennia_ai.mind.remote import code_stamp
 from evennia_ai.mind.wire import socket_path
 from evennia_ai.recall.embedding import dimensions
 from evennia_ai.recall.values import Hit, Query, Turn
@@ -285,17 +285,32 @@ class TestDeaths(MindTest):
         pump_until(lambda: self.server.requests[-1].client_left)
 
     def test_a_new_game_replaces_the_process(self):
-        """One with an old key, or of another version of the package, does not go on."""
+        """One with an old key, or of other code of the package, does not go on."""
         mind = self.mind("changed")
         pid = self.reach(mind)
-        for version in (__version__, "9.9"):
+        for code in (code_stamp(), "other"):
             mind.leave()
-            with mock.patch("evennia_ai.mind.remote.__version__", version):
+            with mock.patch("evennia_ai.mind.remote.code_stamp", lambda code=code: code):
                 mind = self.mind("changed", LLM_API_KEY="sk-other")
             former, pid = pid, self.reach(mind)
-            self.assertNotEqual(pid, former, version)
+            self.assertNotEqual(pid, former, code)
             self.wait_for_end(former)
         mind.leave()
+
+    def test_changed_code(self):
+        """A file that is written, added or removed marks other code; nothing else does."""
+        folder = self.base / "code"
+        module = folder / "part" / "module.py"
+        module.parent.mkdir(parents=True)
+        (folder / "__init__.py").touch()
+        module.touch()
+        first = code_stamp(folder)
+        (folder / "part" / "module.pyc").touch()
+        self.assertEqual(code_stamp(folder), first)
+        os.utime(module, (1, 1))
+        second = code_stamp(folder)
+        module.unlink()
+        self.assertEqual(len({first, second, code_stamp(folder)}), 3)
 
     def test_it_ends_without_a_game(self):
         """No Portal, no Server: within seconds it is gone. A reload, with Portal, takes longer.
