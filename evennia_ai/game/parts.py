@@ -28,12 +28,11 @@ from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler
-from evennia_ai.rag_memory.memory import Memory, memory_of, mend_index
+from evennia_ai.rag_memory.memory import Memory, empty_outbox, memory_of, mend_index
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.due import check_room
-from evennia_ai.sleep.compaction.rollback import empty_outbox
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.heard import UNJUDGED, Group, Unanswered, by_speaker, wants_answer
 from evennia_ai.turns.moderation import Moderator, moderate

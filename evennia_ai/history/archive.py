@@ -12,7 +12,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from evennia_ai.history.audience import visible
+from evennia_ai.history.audience import PUBLIC, visible
 from evennia_ai.history.messages import (
     Message,
     in_order,
@@ -150,6 +150,16 @@ def absorbed_by(records: Iterable[SummaryRecord]) -> dict[str, str]:
     return above
 
 
+def in_use(records: Sequence[SummaryRecord]) -> list[SummaryRecord]:
+    """The summaries that markers show: public ones first, of each audience the long-term one first.
+
+    `records` are oldest first.
+    """
+    above = absorbed_by(records)
+    shown = (r for r in records if r.tier != UNSUMMARISED and state_of(r, above) == LIVE)
+    return sorted(shown, key=lambda r: (r.audience != PUBLIC, r.audience, r.tier != LONG))
+
+
 def state_of(record: SummaryRecord, above: Mapping[str, str]) -> str:
     """`LIVE`, `ABSORBED` or `ROLLED_BACK`; `above` is `absorbed_by` of all summaries."""
     if record.rolled_back:
@@ -196,7 +206,8 @@ class CompactionRecord(Stored):
     """What one compaction did, and what a rollback needs to undo it.
 
     `summaries` and `entries` are the ids of what it wrote; `entries` are those of the journal, with
-    those of the extractions before it. What left is what the summaries cite.
+    those of the extractions before it. What left is what the summaries cite; the markers in the
+    history are made of the summaries in use.
     """
 
     id: str
@@ -208,8 +219,6 @@ class CompactionRecord(Stored):
     masked: tuple[str, ...] = ()  # the tool results that were masked
     summaries: tuple[str, ...] = ()
     entries: tuple[str, ...] = ()
-    # The markers that stood there before, without the texts of their summaries.
-    markers_before: tuple[Message, ...] = ()
     rolled_back_at: str = ""  # when it was rolled back, UTC ISO 8601
 
 

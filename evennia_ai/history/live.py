@@ -24,16 +24,21 @@ from evennia_ai.history.archive import (
     EMPTY_DIGEST,
     Archive,
     Segment,
+    SummaryRecord,
     digest_add,
+    in_use,
 )
 from evennia_ai.history.audience import Views
+from evennia_ai.history.frames import SUMMARY_TITLE
 from evennia_ai.history.messages import Message, is_talk, made_at, new_id, utc_iso
 from evennia_ai.history.stored import (
     Store,
     Unreadable,
+    as_count,
     as_dict,
     as_plain,
     as_text,
+    as_texts,
     aside,
     each_readable,
     put_aside,
@@ -127,6 +132,27 @@ class HistoryHandler(Archive):
         self._refresh()
         if self._page:
             self._replace(self._all, self._recorded)
+
+    def replace_talk(self, messages: Iterable[Message]) -> None:
+        """Make these the live talk, behind a marker for each summary in use, as its record says."""
+        live = [*self._markers(), *(message for message in messages if not message.is_summary)]
+        if [*map(id, live)] != [*map(id, self._all)]:
+            self._replace(live, self._recorded)
+
+    def _markers(self) -> list[Message]:
+        """The messages that stand in the history for what left; those that are there stay."""
+        markers = (message for message in self.messages() if message.is_summary)
+        former = {str(m.metadata.get("summary_id") or m.id): m for m in markers}
+        records, count = self.summaries(), self._counter()
+        shown = in_use(records)
+        for record in shown:
+            marker = former.get(record.id)
+            if marker is None or marker.content != f"{SUMMARY_TITLE}\n{record.text}":
+                left = len(self.places_below(record.id))
+                former[record.id] = marker_of(record, left, count(record.text)).counted(count)
+        # Without a record, as one that is lost, they stay, and the proof names them.
+        lost = former.keys() - {record.id for record in records}
+        return [*(former[record.id] for record in shown), *(former[each] for each in lost)]
 
     def replace(self, messages: Sequence[Message]) -> None:
         """Make these the whole live history, in one transaction."""
@@ -355,6 +381,31 @@ class HistoryHandler(Archive):
             **({"rebuilt_at": self._rebuilt_at} if self._rebuilt_at else {}),
             "messages": [message.to_dict() for message in messages],
         }
+
+
+def marker_of(record: SummaryRecord, count: int, tokens: int) -> Message:
+    """The message that shows a summary, for so many messages that left, in so many tokens."""
+    at = record.created_at
+    return Message(
+        "system",
+        f"{SUMMARY_TITLE}\n{record.text}",
+        id=f"m{record.id[1:]}",
+        created_at=at,
+        audience=record.audience,
+        channel="summary",
+        metadata={
+            "type": "compaction",
+            "tier": record.tier,
+            "compacted_count": count,
+            "compacted_at": at,
+            "original_token_count": as_count(record.extra.get("original_tokens")),
+            "summary_token_count": tokens,
+            "summary_id": record.id,
+            "source_ids": list(record.source_ids or record.child_ids),
+            "tools_used": as_texts(record.extra.get("tools_used")),
+            "generation": record.generation,
+        },
+    )
 
 
 def paged(messages: Iterable[Message], first: int = 0) -> Pages:

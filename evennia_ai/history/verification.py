@@ -13,7 +13,7 @@ From plain data `verify` checks, and names what fails:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evennia_ai.history.archive import (
@@ -67,9 +67,12 @@ class Evidence:
         return frozenset(key for record in taken_back for key in record.segments)
 
 
-def verify(evidence: Evidence) -> tuple[Violation, ...]:
-    """Every violation of the invariant; none if it is proven that nothing was lost."""
-    return tuple(violation for check in CHECKS for violation in check(evidence))
+def verify(evidence: Evidence, checks: "Sequence[Check] | None" = None) -> tuple[Violation, ...]:
+    """Every violation of the invariant; none if it is proven that nothing was lost.
+
+    Some `checks` alone are for evidence of a part of the history.
+    """
+    return tuple(violation for check in checks or CHECKS for violation in check(evidence))
 
 
 def _named(ids: Iterable[str]) -> str:
@@ -175,7 +178,7 @@ def _records(evidence: Evidence) -> Iterator[Violation]:
         lost = [each for each in record.child_ids if each not in evidence.summaries]
         lost += [each for each in record.segments if each not in segments]
         if lost:
-            detail = f"Summary `{key}` was made from {_named(lost)}, without a record."
+            detail = f"Of what summary `{key}` was made from, {_named(lost)} is missing."
             yield Violation("record", detail)
         if record.source_ids[len(record.places) :]:
             detail = f"Summary `{key}` cites more messages than its segments have."
@@ -235,4 +238,16 @@ def _unreadable(evidence: Evidence) -> Iterator[Violation]:
             yield Violation("unreadable", detail)
 
 
-CHECKS = (_places, _recorded, _segments, _sources, _records, _markers, _restored, _unreadable)
+Check = Callable[[Evidence], Iterator[Violation]]
+# Of archive segments and the summaries that cite them, without the rest.
+ARCHIVE_CHECKS: Sequence[Check] = (_segments, _sources, _records)
+CHECKS: Sequence[Check] = (
+    _places,
+    _recorded,
+    _segments,
+    _sources,
+    _records,
+    _markers,
+    _restored,
+    _unreadable,
+)

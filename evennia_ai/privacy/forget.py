@@ -8,7 +8,7 @@ index and semantic memory is noted before anything is removed.
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 
 from twisted.internet.defer import inlineCallbacks
@@ -28,8 +28,9 @@ from evennia_ai.privacy.closure import (
 )
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
+from evennia_ai.rag_memory.memory import clear_outbox
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.rollback import clear_outbox, empty_summary
+from evennia_ai.sleep.compaction.rollback import empty_summaries
 
 # Records, or pages of the journal, written in one transaction before others get their turn.
 SLICE = 4
@@ -135,7 +136,9 @@ class _Removal:
         yield from self._each(pages, lambda key: journal.rewrite(self._entry_left, [key]))
         step("forget summaries")
         summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
-        yield from self._each(summaries, partial(empty_summary, self.script))
+        for start in range(0, len(summaries), SLICE):
+            empty_summaries(self.script, summaries[start : start + SLICE])
+            yield
         step("forget compactions")
         named = [each for each in history.compactions() if each.report.query]  # what left
         new = [replace(each, report=replace(each.report, query="")) for each in named]

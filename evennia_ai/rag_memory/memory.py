@@ -476,21 +476,42 @@ def withdraw_entry(script: Assistant, character: Character, entry_id: str) -> No
 
 
 @inlineCallbacks
-def forget_entry(script: Assistant, character: Character, entry_id: str) -> Steps[int]:
+def forget_entry(script: Assistant, character: Character, entry_id: str) -> Steps[None]:
     """Withdraw a journal entry: it stays stored, but is no longer searched or consolidated.
 
-    Fires with how many memories left semantic memory. If that store or the index fails, it fails
-    with `StoreError`, but the entry is withdrawn and the next night removes its traces. It can be
-    repeated.
+    If a store fails, it fails with `StoreError`, but the entry is withdrawn, and the next night
+    removes its traces. It can be repeated.
     """
     withdraw_entry(script, character, entry_id)
-    unindexed = yield script.memory.forget([entry_id])
-    gone = yield script.mind.memories.delete(script.scope, [entry_id])
-    if unindexed is not None:
-        script.state.outbox = [each for each in script.state.outbox if each != entry_id]
-    else:
-        raise StoreError(
-            f"Journal entry `{entry_id}` is withdrawn, but the search index cannot be written, so "
-            "searches may still find it. Type `aimemory/forget` again later."
-        )
-    return int(gone)
+    yield clear_outbox(script)
+
+
+@inlineCallbacks
+def empty_outbox(script: Assistant) -> Steps[None]:
+    """As `clear_outbox`; what fails is only logged, as what was done stands."""
+    try:
+        yield clear_outbox(script)
+    except Exception as error:  # noqa: BLE001
+        script.log_error("publishing", error)
+
+
+@inlineCallbacks
+def clear_outbox(script: Assistant) -> Steps[None]:
+    """Take what was withdrawn or forgotten out of the recall index and of semantic memory.
+
+    It is noted in the outbox in one transaction with its withdrawal. What fails stays noted: it is
+    tried again after the next withdrawal, in the next night and at the next start. Fails with
+    `StoreError` if either holds it still.
+    """
+    memory, memories = script.memory, script.mind.memories
+    while script.pk is not None and (gone := script.state.outbox):  # or deleted meanwhile
+        yield memory.forget(gone)
+        if (yield memory.missing(gone)) != len(set(gone)):
+            raise StoreError(
+                "The search index cannot be written and may still find what was taken back; the "
+                "next night tries it again."
+            )
+        yield memories.delete(script.scope, gone)
+        if not (yield memories.ids(script.scope)).isdisjoint(gone):
+            raise StoreError("Semantic memory could not be cleared of what is to go.")
+        script.state.outbox = [each for each in script.state.outbox if each not in gone]

@@ -12,18 +12,18 @@ from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ModelError
-from evennia_ai.history.stored import as_count, as_time
+from evennia_ai.history.stored import as_count
 from evennia_ai.llm_interaction.summary import call_llm_simple
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.entities import observed
-from evennia_ai.rag_memory.journal import DAY_S, JOURNAL, KEEP_DAYS, RECALLED, JournalEntry
+from evennia_ai.rag_memory.journal import JOURNAL, JournalEntry
+from evennia_ai.rag_memory.memory import clear_outbox
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Turn
 
-# What `StateHandler.nights` has of these steps: how many pages semantic memory holds, and until
-# when entries that left retrieval were taken out of it.
-_LINKED, _PRUNED = "linked", "pruned"
+# What `StateHandler.nights` has of it: how many pages of the journal semantic memory holds.
+_LINKED = "linked"
 LOST = "semantic memory has lost what it held; `aimemory/rebuild` fills it from the journal"
 EXTRACTION_PROMPT = (
     "You read one note of a character's journal. Write down the facts in it that will matter "
@@ -99,46 +99,25 @@ def _check_store(script: Assistant, character: Character) -> Steps[None]:
 def prune_orphaned_memory_links(
     script: Assistant, character: Character, whole: bool = False
 ) -> Steps[dict[str, int]]:
-    """Take out of semantic memory what has left retrieval since the last night.
+    """Take out of the search index and semantic memory what was taken back and is in them still.
 
-    What was taken back left it at once, or waits in the outbox. With `whole`, take out all that the
-    journal does not hold or took back. Fires with ``{"checked", "pruned"}``: memories looked at,
-    memories taken out. Fails with `StoreError` if the store fails.
+    With `whole`, take out of semantic memory all that the journal does not hold or took back. Fires
+    with ``{"checked", "pruned"}``: memories looked at, memories taken out. Fails with `StoreError`
+    if the store fails.
     """
-    journal, gone = character.journal, set[str]()
+    checked = len(gone := set(script.state.outbox))
+    yield clear_outbox(script)
     if whole:
+        journal = character.journal
         gone = yield script.mind.memories.ids(script.scope)
-        count = len(gone)
+        checked = len(gone)
         for key in reversed(journal.pages()):  # the newest first: it may be turned meanwhile
             entries = journal.page(key).entries
             gone -= {entry.id for entry in entries if is_memorable(entry, script.now())}
             yield pause()
-    else:
-        aged, until = yield aged_entries(script, character, _PRUNED)
-        gone.update(entry.id for entry in aged if not is_memorable(entry, script.now()))
-        count = len(aged)
-    if gone:
-        yield script.mind.memories.delete(script.scope, gone)
-    if not whole:
-        script.state.nights = {**script.state.nights, _PRUNED: until}
-    return {"checked": count, "pruned": len(gone)}
-
-
-@inlineCallbacks
-def aged_entries(
-    script: Assistant, character: Character, step: str
-) -> Steps[tuple[list[JournalEntry], float]]:
-    """Journal entries that came of the age at which some leave retrieval, since a step's last run.
-
-    Fires with them and with what the step keeps under its name in `StateHandler.nights` once it is
-    done: until when it has looked.
-    """
-    since = as_time(script.state.nights.get(step))
-    until, aged = script.now() - KEEP_DAYS * DAY_S, list[JournalEntry]()
-    for entries in character.journal.written(since, until):
-        aged += entries
-        yield pause()
-    return aged, until
+        if gone:
+            yield script.mind.memories.delete(script.scope, gone)
+    return {"checked": checked, "pruned": len(gone)}
 
 
 def is_memorable(entry: JournalEntry, now: float) -> bool:
@@ -146,7 +125,7 @@ def is_memorable(entry: JournalEntry, now: float) -> bool:
 
     It was lived through, not recalled, summed up or taken back, and retrieval has not dropped it.
     """
-    return entry.may_consolidate and RECALLED not in entry.tags and entry.is_indexed(now)
+    return entry.may_consolidate and entry.is_indexed(now)
 
 
 @inlineCallbacks

@@ -11,16 +11,19 @@ from typing import Any
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps
-from evennia_ai.history.stored import as_dict
+from evennia_ai.history.stored import as_dict, as_time
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.memory import clear_stale_conversations, prune_low_importance_entries
+from evennia_ai.rag_memory.journal import DAY_S, KEEP_DAYS, JournalEntry
+from evennia_ai.rag_memory.memory import (
+    clear_outbox,
+    clear_stale_conversations,
+    prune_low_importance_entries,
+)
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.sleep.compaction.behind import compact_asleep
 from evennia_ai.sleep.compaction.compact import Compaction, Outcome, Skipped, as_result, due
 from evennia_ai.sleep.compaction.due import COUNT, SLEEP, why_not
-from evennia_ai.sleep.compaction.rollback import empty_outbox
 from evennia_ai.sleep.consolidation import (
-    aged_entries,
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
@@ -58,10 +61,16 @@ def prune_episodic_index(script: Assistant, character: Character) -> Steps[dict[
 
     Looks at those that came of age since the last night. Fires with ``{"pruned", "kept"}``.
     """
-    aged, until = yield aged_entries(script, character, _FADED)
-    counts = prune_low_importance_entries([e for e in aged if not e.withdrawn], script.now())
-    if (yield script.memory.forget(counts.pop("pruned_ids"))) is not None:
+    since, until = as_time(script.state.nights.get(_FADED)), script.now() - KEEP_DAYS * DAY_S
+    aged = list[JournalEntry]()
+    for entries in character.journal.written(since, until):
+        aged += (entry for entry in entries if not entry.withdrawn)
+        yield script.breathe()
+    counts = prune_low_importance_entries(aged, script.now())
+    with script.history.store.transaction():
+        script.state.outbox = [*script.state.outbox, *counts.pop("pruned_ids")]
         script.state.nights = {**script.state.nights, _FADED: until}
+    yield clear_outbox(script)
     return counts
 
 
@@ -85,15 +94,9 @@ def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outc
     return compact_asleep(script, job)
 
 
-def link_memories(script: Assistant, character: Character) -> Deferred[dict[str, int]]:
-    """Make semantic memory hold what the journal says, and nothing that was taken back."""
-    done = empty_outbox(script)
-    return done.addCallback(lambda _: consolidate_memories_to_semantic(script, character))
-
-
 SLEEP_STEPS: tuple[SleepStep, ...] = (
     SleepStep("entities_met", note_met),
-    SleepStep("memory_links", link_memories),
+    SleepStep("memory_links", consolidate_memories_to_semantic),
     SleepStep("entity_consolidation", run_entity_consolidation_batch),
     SleepStep("orphaned_links", prune_orphaned_memory_links),
     SleepStep("episodic_prune", prune_episodic_index),

@@ -87,11 +87,11 @@ class MemoryActs:
         entry = self.seen.entry(self._sent("id"))
         if entry is None:
             raise Refusal(f"There is no journal entry `{self._sent('id')}`.")
-        count = yield forget_entry(self.script, self.script.obj, entry.id)
+        yield forget_entry(self.script, self.script.obj, entry.id)
         self._audit("forget", entry=entry.id)
         return (
-            f"{self.script.obj.key} no longer finds journal entry {entry.id}; {count} of its "
-            "memories left semantic memory. The journal keeps it, withdrawn."
+            f"{self.script.obj.key} no longer finds journal entry {entry.id}. The journal keeps "
+            "it, withdrawn."
         )
 
     @inlineCallbacks

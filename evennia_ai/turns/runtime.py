@@ -176,7 +176,6 @@ class Runtime:
     shown_notes: dict[str, ShownNotes] = field(default_factory=dict)
     # The work in the background, if some runs, and what fired it.
     behind: "tuple[Deferred[Any], str] | None" = None
-    compacted_at: float = float("-inf")  # when the last automatic one began
     # Called when somebody speaks to a sleeper that waits for a compaction.
     on_call: Callable[[], Any] | None = None
     # When the newest calls for itself were made.

@@ -65,7 +65,6 @@ def lower(option):
     script = _assistant()
     usage = script.limits().room.usage(script.history.widest_tokens())
     script.attributes.add(option, min(1.0, round(usage * 0.99, 3)))
-    script.runtime.compacted_at = float("-inf")  # the one before was perhaps a moment ago
     return f"The trigger `{option}` is low."
 
 

@@ -224,7 +224,7 @@ class TestWords(unittest.TestCase):
 
     def test_many(self):
         """Of very many ids the first are named."""
-        for count, said in ((30, "`m209` and 20 more"), (10, "`m208`, `m209`, without")):
+        for count, said in ((30, "`m209` and 20 more"), (10, "`m208`, `m209` is missing")):
             damaged = evidence()
             damaged.summaries["s1"]["child_ids"] += [f"m{n}" for n in range(200, 200 + count)]
             self.assertIn(said, self.details(damaged))

@@ -23,7 +23,8 @@ from evennia_ai.rag_memory.memory import (
 )
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
-from evennia_ai.sleep.cycle import link_memories, prune_episodic_index
+from evennia_ai.sleep.consolidation import prune_orphaned_memory_links
+from evennia_ai.sleep.cycle import prune_episodic_index
 from evennia_ai.testing import InlineWorker
 from tests.search_case import SearchTest, ids
 from tests.waiting import alone, pump_until, wait_for
@@ -40,7 +41,7 @@ class TestForgetting(SearchTest):
     def test_index_down(self):
         """A forgetting the index did not take part in fails, and can be repeated."""
         self.index.broken = True
-        with self.assertRaisesRegex(StoreError, "aimemory/forget` again"):
+        with self.assertRaisesRegex(StoreError, "next night tries it again"):
             self.forget()
         self.assertTrue(self.world.body.journal.get(self.entry.id).withdrawn)
         self.index.broken = False
@@ -60,7 +61,7 @@ class TestForgetting(SearchTest):
         with self.assertRaises(StoreError):
             self.forget()
         self.index.broken = False
-        wait_for(link_memories(self.world.script, self.world.body))
+        wait_for(prune_orphaned_memory_links(self.world.script, self.world.body))
         self.assertEqual(self.search("mat"), [])
         self.assertEqual(self.world.script.state.outbox, [])
 

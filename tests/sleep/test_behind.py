@@ -14,7 +14,6 @@ from evennia_ai.sleep.compaction.behind import begin_behind, compact_asleep
 from evennia_ai.sleep.compaction.compact import WAIT_S, Compaction
 from evennia_ai.sleep.compaction.due import SLEEP
 from evennia_ai.sleep.compaction.remake import STALE_A_DAY
-from evennia_ai.sleep.compaction.rollback import put_texts
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
@@ -393,7 +392,7 @@ class TestStale(BehindTest):
         records = [replace(r, text=EMPTIED) for r in history.summaries()]
         for record in records:
             history.save_summary(record)
-        put_texts(self.script, {r.id: EMPTIED for r in records})
+        history.replace_talk(history.messages())
         self.script.state.stale = [r.id for r in records]
         self.world.model.requests.clear()
         self.world.later(61)

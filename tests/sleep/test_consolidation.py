@@ -16,6 +16,7 @@ from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
+from evennia_ai.sleep.cycle import prune_episodic_index
 from tests.asked import model_down
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
@@ -59,6 +60,9 @@ class ConsolidationCase(MemoryWorldTest):
 
     def consolidate(self, **options):
         return wait_for(consolidate_memories_to_semantic(self.script, self.body, **options))
+
+    def fade(self):
+        return wait_for(prune_episodic_index(self.script, self.body))
 
     def prune(self, **options):
         return wait_for(prune_orphaned_memory_links(self.script, self.body, **options))
@@ -122,10 +126,9 @@ class TestConsolidate(ConsolidationCase):
         for source in DERIVED_SOURCES:
             self.journal.add("derived", source_type=source)
         self.journal.withdraw([self.journal.add("taken back").id])
-        self.journal.add("recalled by tag", tags=["recalled"])
         self.journal.add("   ")
         self.journal.add("lived through")
-        self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 2})
+        self.assertEqual(self.consolidate(), {"consolidated": 1, "linked": 0, "skipped": 1})
         texts = [turn.text for turn in self.rows.values()]
         self.assertEqual(texts, ["lived through"])
 
@@ -233,12 +236,20 @@ class TestPruneAndRepair(ConsolidationCase):
         kept = self.journal.add("Alice keeps bees.", importance=9)
         self.consolidate()
         self.world.later((KEEP_DAYS + 1) * 86400)
-        self.assertEqual(self.prune(), {"checked": 2, "pruned": 1})
+        self.assertEqual(self.fade(), {"pruned": 1, "kept": 1})
         self.assertEqual(list(self.rows), [kept.id])
         self.assertNotIn(worn.id, self.rows)
         self.world.later(86400)
         self.journal.add("Alice left.")
-        self.assertEqual(self.prune()["pruned"], 0)
+        self.assertEqual(self.fade()["pruned"], 0)
+
+    def test_taken_back(self):
+        """What was taken back and could not leave semantic memory leaves it in the next night."""
+        entry = self.journal.add("Alice has a secret.")
+        self.consolidate()
+        self.script.state.outbox = [entry.id]
+        self.assertEqual(self.prune(), {"checked": 1, "pruned": 1})
+        self.assertEqual(self.rows, {})
 
     def test_taken_out(self):
         """Whatever the journal does not hold any more leaves semantic memory when it is rebuilt."""

@@ -2,7 +2,6 @@
 
 import unittest
 from collections import Counter
-from dataclasses import replace
 from math import log
 
 from hypothesis import given, settings
@@ -15,7 +14,6 @@ from evennia_ai.history.messages import (
     cut_points,
     is_talk,
     pairing,
-    total_tokens,
     widest_view_tokens,
 )
 from evennia_ai.llm_interaction.budget import Room
@@ -25,9 +23,8 @@ from evennia_ai.sleep.compaction.plan import (
     due_groups,
     plan_compaction,
     roots,
-    spliced,
 )
-from tests.strategies import MANY, heard, histories, marker, numbered, result
+from tests.strategies import MANY, heard, histories, numbered, result
 
 A, B = private(["o1.a"]), private(["o2.b"])
 windows = st.integers(1, 12)
@@ -93,23 +90,15 @@ class TestPlanByExample(unittest.TestCase):
             self.assertEqual(plan.unsummarised, frozenset([A]))
             self.assertEqual(plan.summarised, (PUBLIC, B))
 
-    def test_old_markers_of_others_stay(self):
-        """Only the summaries of scopes that are summarised again are folded."""
-        mine, others = marker(audience=PUBLIC), marker(audience=A)
-        history = numbered([mine, others, *(heard() for _ in range(FEW_LINES + 1))])
-        plan = plan_compaction(history, 1)
-        self.assertEqual([m.audience for m in plan.folded], [PUBLIC])
-        self.assertEqual([m.audience for m in plan.staying], [A, PUBLIC])
-
 
 class TestPlanProperties(unittest.TestCase):
     @MANY
     @plans
     def test_everything_is_somewhere(self, history, window, room, keep):
-        """Each message leaves, is folded or stays, and only once."""
+        """Each message leaves or stays, and only once."""
         plan = plan_compaction(history, window, room, keep)
-        parts = [*plan.leaving, *plan.folded, *plan.staying]
-        self.assertCountEqual([id(m) for m in parts], [id(m) for m in history])
+        parts = [*plan.leaving, *plan.staying]
+        self.assertCountEqual([id(m) for m in parts], [id(m) for m in raw_of(history)])
         self.assertFalse(any(m.is_summary for m in plan.leaving))
         self.assertEqual(sum(len(plan.part(s)) for s in plan.scopes), len(plan.leaving))
 
@@ -139,21 +128,6 @@ class TestPlanProperties(unittest.TestCase):
             stand_together = all(m.role == "tool" for m in raw[caller + 1 : answer])
             if stand_together and not ends & held:
                 self.assertIn(len(ends & left), (0, len(ends)))
-
-    @MANY
-    @plans
-    def test_spliced(self, history, window, room, keep):
-        """Summaries stand first, then what stayed, then what came since."""
-        plan = plan_compaction(history, window, room, keep)
-        new, late = replace(marker(), id="new"), heard(id="late")
-        after = spliced([*history, late], plan, [new])
-        ids = [m.id for m in after]
-        self.assertIn("new", ids)
-        self.assertEqual(ids[-1], "late")
-        self.assertEqual(len(after), len(plan.staying) + 2)
-        flags = [m.is_summary for m in after]
-        self.assertEqual(flags, sorted(flags, reverse=True))
-        self.assertEqual(total_tokens(after), total_tokens(plan.staying) + new.tokens + late.tokens)
 
 
 # A forest of 1,000 leaves is grown in some milliseconds; twenty of any size are enough.

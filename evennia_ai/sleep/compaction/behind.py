@@ -36,7 +36,7 @@ def begin_behind(script: Assistant) -> bool:
 def compact_behind(script: Assistant, job: Compaction) -> None:
     """Begin a compaction in the background, in the place of what runs there."""
     script.runtime.stop_behind()
-    job.noted, job.locked = True, script.between_turns
+    job.noted, job.is_awaited = True, False
     _run(script, job.trigger, job.run)
 
 
@@ -53,11 +53,8 @@ def compact_asleep(script: Assistant, job: Compaction) -> "Deferred[Outcome]":
 
     waiting: Deferred[Outcome] = Deferred(stopped)
 
-    def locked(function: Callable[[], Any]) -> Deferred[Any]:
-        take = script.between_turns if waiting.called else runtime.lock.run_here
-        return take(function)
-
     def called() -> None:
+        job.is_awaited = False
         if not waiting.called:
             waiting.callback(Skipped("it goes on in the background, as somebody spoke"))
 
@@ -70,7 +67,7 @@ def compact_asleep(script: Assistant, job: Compaction) -> "Deferred[Outcome]":
         return None
 
     runtime.stop_behind()
-    job.locked, runtime.on_call = locked, called
+    runtime.on_call = called
     _run(script, job.trigger, lambda: job.run().addBoth(ended))
     if runtime.behind is not None:
         runtime.behind[0].addErrback(ended)  # stopped before it began
@@ -99,7 +96,6 @@ def _run(script: Assistant, trigger: str, work: Callable[[], Deferred[Any]]) -> 
             yield script.breathe()
             yield work()
         except CancelledError:
-            script.runtime.compacted_at = float("-inf")  # nothing came of it: it may begin again
             raise
         except Exception as error:  # noqa: BLE001
             script.log_error("work in the background", error)

@@ -24,7 +24,6 @@ from evennia_ai.history.messages import (
     masked,
     new_id,
     rendered,
-    total_tokens,
     unmasked,
     utc_iso,
     widest_view_tokens,
@@ -44,7 +43,7 @@ from evennia_ai.sleep.compaction.due import (
 )
 from evennia_ai.sleep.compaction.extraction import extract
 from evennia_ai.sleep.compaction.folding import Fold, commit
-from evennia_ai.sleep.compaction.plan import Plan, spliced
+from evennia_ai.sleep.compaction.plan import Plan
 
 # From this generation on, detail may have faded.
 FADING_GENERATION = 3
@@ -145,7 +144,6 @@ def report_line(name: str, record: CompactionRecord) -> str:
 
 # Masks are enough if they bring usage this far under the trigger.
 HEADROOM = 0.9
-Locked = Callable[[Callable[[], Any]], Deferred[Any]]
 # The first wait after a try in vain, in seconds; each further one is four times as long.
 WAIT_S, MOST_WAIT_S = 60.0, 3600.0
 # Staff are told once so many have failed in a row.
@@ -182,9 +180,8 @@ class Compaction:
     trigger: str  # what fired (`due.TRIGGERS`)
     instructions: str | None = None  # additional instructions for the summary
     noted: bool = False  # whether the models that summarise note facts, too
-    # Runs something short that no turn may come between; by default as `TurnLock.run_here`.
-    locked: Locked | None = None
     facts: int = 0  # journal entries made of these notes
+    is_awaited: bool = True  # whether what holds the turn lock waits for it
 
     @cached_property
     def plan(self) -> Plan:
@@ -249,13 +246,15 @@ class Compaction:
         is_in_vain = isinstance(outcome, Failed) or not why_not(script, self.trigger)
         if self.trigger != MANUAL and is_in_vain:
             wait_longer(script)
-            script.runtime.compacted_at = float("-inf")
         elif isinstance(outcome, Done):
             script.runtime.compaction_waits = 0, 0.0
         return outcome
 
     def _locked(self, function: Callable[[], Any]) -> "Deferred[Any]":
-        return (self.locked or self.script.runtime.lock.run_here)(function)
+        """Run something short that no turn may come between."""
+        if self.is_awaited:
+            return self.script.runtime.lock.run_here(function)
+        return self.script.between_turns(function)
 
     def _begin(self) -> Outcome | None:
         """The outcome if there is nothing to summarise; masks are committed."""
@@ -273,8 +272,6 @@ class Compaction:
             level="masked",
             masked_messages=len(ids),
             preserved_messages=len(history),
-            original_tokens=self.script.history.tokens(),
-            new_tokens=total_tokens(history),
         )
         record = self._record(report, masked=tuple(ids))
         return announce(self.script, commit(self.script, history, (), record))
@@ -306,10 +303,8 @@ class Compaction:
     def _summarise(self) -> Steps[Outcome]:
         """Summaries first, then the commit."""
         script, plan = self.script, self.plan
-        original, cap, folds = script.history.tokens(), summary_cap(script, plan), list[Fold]()
+        cap, folds = summary_cap(script, plan), list[Fold]()
         noted = self._takes_notes()
-        if self.trigger != MANUAL:  # the next one waits (`due.PAUSE_S`)
-            script.runtime.compacted_at = script.now()
         try:
             yield script.breathe()
             for scope in plan.scopes:
@@ -327,30 +322,29 @@ class Compaction:
                 yield fold.draft()
             if not script.config.compact_enabled:  # switched off while the model was writing
                 return Skipped("compaction disabled")
-            outcome: Outcome = yield self._locked(partial(self._commit, plan, folds, original))
+            outcome: Outcome = yield self._locked(partial(self._commit, plan, folds))
             return outcome
         except ModelError as error:
             script.log_error("compaction", error)
             return Failed(str(error))
 
-    def _commit(self, plan: Plan, folds: Sequence[Fold], original: int) -> Outcome:
+    def _commit(self, plan: Plan, folds: Sequence[Fold]) -> Outcome:
         """Carry the plan out. The history may have grown meanwhile; it is read again."""
         script, live = self.script, self.script.history.messages()
         script.runtime.lock.holder()
-        if overtaken := _overtaken(live, plan):
+        if overtaken := _overtaken(script, plan, folds):
             return Failed(overtaken)
-        now = script.history.tokens()
-        history = spliced(live, plan, [m for fold in folds for m in fold.markers])
-        ids = [str(f.markers[-1].metadata["summary_id"]) for f in folds if f.markers]
+        gone = {message.id for message in plan.leaving}
+        staying = [message for message in live if message.id not in gone]
+        records = [record for fold in folds for record in fold.records.values()]
+        recent = [record.id for record in records if record.tier == "recent"]
         summaries = [summary for fold in folds for summary in fold.summaries]
         report = Report(
             compacted_messages=len(plan.leaving),
             left_from=plan.leaving[0].created_at,
             left_until=plan.leaving[-1].created_at,
-            preserved_messages=sum(not m.is_summary for m in plan.staying),
-            original_tokens=original,
-            new_tokens=total_tokens(history) - (now - original),
-            summary_ids=tuple(ids or list(folds[0].records)[:1]),
+            preserved_messages=len(plan.staying),
+            summary_ids=tuple(recent or [records[0].id]),
             level=max((s.level for s in summaries), key=LEVELS.index, default=LEVELS[0]),
             coverage=round(min(fold.coverage for fold in folds), 3),
             unsupported=sum(summary.unsupported for summary in summaries),
@@ -359,7 +353,7 @@ class Compaction:
             prompt_tokens=sum(s.prompt_tokens for s in summaries),
             completion_tokens=sum(s.completion_tokens for s in summaries),
         )
-        record = commit(script, history, folds, self._record(report))
+        record = commit(script, staying, folds, self._record(report))
         self.facts = sum(len(fold.notes) for fold in folds)
         return announce(script, record)
 
@@ -391,19 +385,22 @@ def summary_cap(script: Assistant, plan: Plan) -> int:
 
     A reader sees two tiers of each scope.
     """
-    scopes = {PUBLIC, *plan.summarised, *(m.audience for m in plan.staying if m.is_summary)}
-    kept = widest_view_tokens(m for m in plan.staying if not m.is_summary)
+    markers = (message for message in script.history.messages() if message.is_summary)
+    scopes = {PUBLIC, *plan.summarised, *(marker.audience for marker in markers)}
+    kept = widest_view_tokens(plan.staying)
     most = script.limits().room.summary_cap(kept, 2 * widest_of(dict.fromkeys(scopes, 1)))
     return min(script.limits().caps.summary, most)
 
 
-def _overtaken(live: Sequence[Message], plan: Plan) -> str:
+def _overtaken(script: Assistant, plan: Plan, folds: Sequence[Fold]) -> str:
     """Why a plan no longer fits the history; empty if it does.
 
     A mask or a new token count of a message is no change.
     """
-    known = {message.id: message for message in live}
-    for message in (*plan.leaving, *plan.folded):
+    known = {message.id: message for message in script.history.messages()}
+    if any(script.history.summary(r.id) != r for fold in folds for r in fold.former):
+        return "a summary that was to be merged was changed meanwhile; try again"
+    for message in plan.leaving:
         now = known.get(message.id)
         if now is None:
             return "what was to leave has left meanwhile, by another compaction or a rollback"

@@ -21,8 +21,6 @@ STALE = "stale"
 FEW_STAY = timedelta(weeks=4)
 # A time (ISO 8601) before which everything is old.
 ALL = "9999"
-# From the beginning of one automatic compaction to the next, except by count.
-PAUSE_S = 60.0
 # A limit that falls below this share of what it was is looked at again.
 MUCH_LESS = 0.8
 
@@ -69,14 +67,10 @@ def _by_count(script: Assistant) -> bool:
 def firing(script: Assistant, *triggers: str) -> str:
     """The first of these triggers that fires; empty if none does. Constant time.
 
-    None fires while compactions wait after failures, and soon after the last one (`PAUSE_S`) only
-    that by count.
+    None fires while compactions wait after failures.
     """
-    runtime, now = script.runtime, script.now()
-    if now < runtime.compaction_waits[1]:
+    if script.now() < script.runtime.compaction_waits[1]:
         return ""
-    if 0 <= now - runtime.compacted_at < PAUSE_S:
-        triggers = tuple(each for each in triggers if each == COUNT)
     return next((each for each in triggers if not why_not(script, each)), "")
 
 

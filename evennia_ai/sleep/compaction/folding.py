@@ -26,7 +26,7 @@ from evennia_ai.history.archive import (
     SummaryRecord,
 )
 from evennia_ai.history.audience import visible
-from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE, one_line
+from evennia_ai.history.frames import SYNTHESIS_TITLE, one_line
 from evennia_ai.history.messages import (
     MEMORIES,
     Message,
@@ -194,8 +194,7 @@ class Fold:
     noted: bool = False  # whether the model that summarises the messages notes facts, too
     notes: list[Note] = field(default_factory=list)  # what it noted
     without: tuple[str, ...] = ()  # messages that leave and are not used
-    # The new summary messages, long-term first.
-    markers: list[Message] = field(default_factory=list)
+    former: list[SummaryRecord] = field(default_factory=list)  # the summaries before it
     # The summary records to write, by id.
     records: dict[str, SummaryRecord] = field(default_factory=dict)
     entries: list[JournalEntry] = field(default_factory=list)  # the journal entries to write
@@ -207,18 +206,17 @@ class Fold:
     @inlineCallbacks
     def fold(self) -> Steps[None]:
         """Make the summaries; fails with `ModelError` when no level gave one."""
-        former = [
+        self.former = [
             record
             for record in self.script.history.summaries()
             if record.audience == self.scope and not record.rolled_back
             if record.tier != UNSUMMARISED
         ]
-        self.generation = 1 + sum(record.tier == "recent" for record in former)
+        self.generation = 1 + sum(record.tier == "recent" for record in self.former)
         summary, text = yield self.recent()
         record = self._record(summary, text, "recent")
         self.entries.append(self._synthesis(record))
-        yield self._cascade(former)
-        self.markers.append(self._marker(record, len(self.leaving)))
+        yield self._cascade()
 
     def archive(self) -> None:
         """Too few lines for a summary: they are archived, and search finds them.
@@ -297,17 +295,15 @@ class Fold:
         return result
 
     @inlineCallbacks
-    def _cascade(self, former: Sequence[SummaryRecord]) -> Steps[None]:
+    def _cascade(self) -> Steps[None]:
         """Merge the former recent summaries into the long-term one."""
-        older = [r for r in former if r.tier in ("recent", "node")]
+        older = [r for r in self.former if r.tier in ("recent", "node")]
         if not older:
             return
-        count = sum(len(r.source_ids) for r in older)
         while groups := due_groups(older):
             for group in groups:
                 older.append((yield self._merge(group, "node", group[0].tree_level + 1)))
-        long = yield self._merge(roots(older), LONG)
-        self.markers.append(self._marker(long, count))
+        yield self._merge(roots(older), LONG)
 
     @inlineCallbacks
     def _merge(
@@ -346,6 +342,8 @@ class Fold:
                 "prompt_tokens": summary.prompt_tokens,
                 "rejected": list(summary.rejected),
                 "lost": list(text.lost[:LOST_NAMED]),
+                "original_tokens": total_tokens(self.leaving),
+                "tools_used": sorted({m.name for m in self.leaving if m.role == "tool" and m.name}),
             },
         )
         self.records[record.id] = record
@@ -363,31 +361,6 @@ class Fold:
             source_message_ids=record.rests_on,
             audience=self.scope,
         )
-
-    def _marker(self, record: SummaryRecord, count: int) -> Message:
-        """The message that stands in the history for what left."""
-        at = record.created_at
-        marker = Message(
-            "system",
-            f"{SUMMARY_TITLE}\n{record.text}",
-            id=new_id("m"),
-            created_at=at,
-            audience=self.scope,
-            channel="summary",
-            metadata={
-                "type": "compaction",
-                "tier": record.tier,
-                "compacted_count": count,
-                "compacted_at": at,
-                "original_token_count": total_tokens(self.leaving),
-                "summary_token_count": self.script.count(record.text),
-                "summary_id": record.id,
-                "source_ids": list(record.source_ids or record.child_ids),
-                "tools_used": sorted({m.name for m in self.leaving if m.role == "tool" and m.name}),
-                "generation": self.generation,
-            },
-        )
-        return marker.counted(self.script.count)
 
     @inlineCallbacks
     def draft(self) -> Steps[None]:
@@ -418,28 +391,27 @@ def commit(
 ) -> CompactionRecord:
     """Store what a compaction made in one transaction, calling `at_commit_step` before each step.
 
-    `messages` are the new live history. Returns the record with what a rollback needs; raises what
+    `messages` are the new live talk. Returns the record with what a rollback needs; raises what
     a step raised, with nothing changed.
     """
     history, step = script.history, script.at_commit_step
-    record = replace(
-        _with_before(script, record),
-        summaries=tuple(summary_id for fold in folds for summary_id in fold.records),
-    )
+    summaries = tuple(summary_id for fold in folds for summary_id in fold.records)
+    report = replace(record.report, original_tokens=history.tokens())
     with history.store.transaction():
         step("archive")
-        history.keep_drafts([key for fold in folds for key in fold.parts], record.summaries)
+        history.keep_drafts([key for fold in folds for key in fold.parts], summaries)
         step("history")
-        history.replace(messages)
+        history.replace_talk(messages)
+        report = replace(report, new_tokens=history.tokens())
         step("notes")
         notes = [note for fold in folds for note in fold.notes]
-        entries = [*record.entries, *write_notes(script, notes)]
+        entries = [*script.state.extracted, *write_notes(script, notes)]
         step("journal")
         syntheses = [entry for fold in folds for entry in fold.entries]
         script.journal.put(*syntheses)
         entries += [entry.id for entry in syntheses]
         step("record")
-        record = replace(record, entries=tuple(entries))
+        record = replace(record, summaries=summaries, entries=tuple(entries), report=report)
         history.save_compaction(record)
         script.state.extracted = script.state.looked_through = []
         # Under a hold, only a manual compaction or an overflow gets here.
@@ -449,16 +421,3 @@ def commit(
         empty_unused(script)  # what was taken back while a model was writing
         step("done")
     return record
-
-
-def _with_before(script: Assistant, record: CompactionRecord) -> CompactionRecord:
-    """The record with the markers before it, and what was extracted since the last one.
-
-    The markers are without their texts, which stand in the summaries' records.
-    """
-    stored = {summary.id for summary in script.history.summaries()}
-    markers = (message for message in script.history.messages() if message.is_summary)
-    bare = (
-        replace(m, content="") if m.metadata.get("summary_id") in stored else m for m in markers
-    )
-    return replace(record, markers_before=tuple(bare), entries=tuple(script.state.extracted))

@@ -33,9 +33,7 @@ class Plan:
     """What a compaction would do."""
 
     leaving: tuple[Message, ...]  # raw messages to archive, oldest first
-    folded: tuple[Message, ...]  # older summary markers that the new summaries take up
-    # The rest of the history, oldest first: other markers, then raw messages.
-    staying: tuple[Message, ...]
+    staying: tuple[Message, ...]  # those that stay
     # Scopes with too few lines for a summary; theirs are only archived.
     unsummarised: frozenset[str] = frozenset()
 
@@ -71,7 +69,7 @@ def plan_compaction(
     """Decide what leaves.
 
     Args:
-        history: All live messages, oldest first, markers among them.
+        history: All live messages, oldest first; markers of summaries are none.
         window: Lines of talk to keep; other messages leave with the talk around them.
         room: Where the result must lie under its target; fewer lines are kept for that, but never
             less than the newest exchange. None: no cap.
@@ -83,7 +81,6 @@ def plan_compaction(
     Returns:
         A plan; `empty` if the history lies within what is to be kept.
     """
-    markers = tuple(message for message in history if message.is_summary)
     raw = tuple(message for message in history if not message.is_summary)
     most = room.kept if room else None
     cut = _legal_cut(raw, _wanted_cut(raw, window, keep_tokens), most)
@@ -92,11 +89,8 @@ def plan_compaction(
         held = ()
     back = {message.id for message in held}
     leaving = tuple(m for m in raw[:cut] if m.id not in back)
-    touched = {message.audience for message in leaving} - few
-    folded = tuple(marker for marker in markers if marker.audience in touched)
-    others = tuple(marker for marker in markers if marker.audience not in touched)
     alone = few.intersection(message.audience for message in leaving)
-    return Plan(leaving, folded, (*others, *held, *raw[cut:]), alone)
+    return Plan(leaving, (*held, *raw[cut:]), alone)
 
 
 def _few(
@@ -137,21 +131,6 @@ def _legal_cut(raw: Sequence[Message], wanted: int, most: int | None) -> int:
         [position, *later], True, key=lambda point: widest_view_tokens(raw[point:]) <= most
     )
     return [position, *later][min(place, len(later))]
-
-
-def spliced(
-    current: Sequence[Message], plan: Plan, summaries: Sequence[Message]
-) -> tuple[Message, ...]:
-    """The history after a compaction, by ids: new markers, other markers, then all the rest.
-
-    Messages that arrived since the plan was made stay, in order.
-    """
-    gone = {message.id for message in plan.leaving + plan.folded}
-    rest = [message for message in current if message.id not in gone]
-    markers = [message for message in rest if message.is_summary]
-    raw = [message for message in rest if not message.is_summary]
-    ordered = sorted([*summaries, *markers], key=lambda marker: marker.audience != PUBLIC)
-    return tuple(ordered + raw)
 
 
 def roots(summaries: Iterable[SummaryRecord]) -> list[SummaryRecord]:

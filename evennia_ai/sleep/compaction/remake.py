@@ -17,14 +17,16 @@ from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal import JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.compact import longer, summary_cap
-from evennia_ai.sleep.compaction.due import PAUSE_S, STALE
+from evennia_ai.sleep.compaction.due import STALE
 from evennia_ai.sleep.compaction.folding import Fold
 from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.rollback import empty_unused, put_texts
+from evennia_ai.sleep.compaction.rollback import empty_unused
 
 DAY_S = 86_400.0
 # Stale summaries that are made again in a day at most.
 STALE_A_DAY = 12
+# From one to the next.
+PAUSE_S = 60.0
 
 
 def is_stale_due(script: Assistant) -> bool:
@@ -81,7 +83,8 @@ def _made_again(script: Assistant, record: SummaryRecord) -> Steps[SummaryRecord
     Fails with `ModelError` where no level gives one.
     """
     history = script.history
-    cap = summary_cap(script, Plan((), (), history.messages()))
+    talk = tuple(message for message in history.messages() if not message.is_summary)
+    cap = summary_cap(script, Plan((), talk))
     fold = Fold(script, record.audience, (), cap, STALE, generation=record.generation)
     if record.segments:
         segments = list(filter(None, map(history.segment, record.segments)))
@@ -120,7 +123,7 @@ def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None
     with history.store.transaction():
         script.at_commit_step("remake")
         history.save_summary(new)
-        put_texts(script, {new.id: new.text})
+        history.replace_talk(history.messages())
         for entry in journal.rewrite(corrected, journal.pages_with([entry_id])):
             history.store.on_commit(partial(script.memory.remember_entry, entry))
         above = [r for r in history.summaries() if new.id in r.child_ids]
