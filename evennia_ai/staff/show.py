@@ -33,6 +33,8 @@ PURPOSES = {
     "probe": "check of the model",
     "trial": "test of the model",
 }
+# Who is not in the game any more: their stable id alone is known.
+_GONE = "somebody who is gone ({})"
 # Stands before each further line of a record.
 _CONTINUED = "\n    | "
 
@@ -112,7 +114,7 @@ def private_to(audience: str) -> str:
     if not is_private(audience):
         return ""
     people = ((each, find(each)) for each in members(audience))
-    names = (name_of(obj) if obj else f"somebody who is gone ({each})" for each, obj in people)
+    names = (name_of(obj) if obj else _GONE.format(each) for each, obj in people)
     return ", ".join(sorted(names))
 
 
@@ -182,9 +184,9 @@ def event_line(event: Event) -> str:
 
 
 def _named(value: object) -> object:
-    """A fact of an event, with a name in place of the stable id of an account that is there."""
+    """A fact of an event, with a name in place of the stable id of an account."""
     is_id = isinstance(value, str) and STABLE_ID.fullmatch(value) and value.startswith("a")
-    return getattr(find(value), "key", value) if is_id else value
+    return getattr(find(value), "key", _GONE.format(value)) if is_id else value
 
 
 class Slices(Sequence[Any]):

@@ -361,6 +361,10 @@ class TestWhatTheyShow(PagesTest):
         )
         page = self.client.get("/ai/log/?kind=looked")
         self.assertShows(page, f"by {self.account.key}, people [")
+        self.script.audit("looked", by="a9.gone")
+        self.assertShows(
+            self.client.get("/ai/log/?kind=looked"), "by somebody who is gone (a9.gone)"
+        )
         self.assertShows(self.client.get("/ai/log/?kind=error"), "Cora error: what lost")
 
     def test_answers_that_fell_back(self):
