@@ -68,8 +68,10 @@ class AssistantCommand(MuxCommand):
         if failure.check(AssistantError):
             return self.tell(str(failure.value))
         logger.log_err(f"[ai] {self.key}: {failure.getTraceback()}")
-        hint = "The server log says more; `ai/doctor` looks for damaged assistants."
         error = f"{failure.type.__name__}: {failure.value}".removesuffix(": ")
+        hint = "Staff find more in the server log."
+        if self.is_admin:
+            hint = "The server log says more; `ai/doctor` looks for damaged assistants."
         self.tell(f"`{self.key}` failed: {error}. {hint}")
 
     @property
@@ -228,7 +230,7 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
             return _one_of([s for s in group if s in here] or group, "", f"called `{name}`")
     names = [script.obj.key for script in known]
     if not names:
-        raise Refusal(f"There are no assistants yet. Make one: ai/create {name}")
+        raise Refusal("There are no assistants yet. See: help ai")
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Do you mean {close[0]}?" if close else ""
     bodies = seen(place, caller, [script.obj for script in here]) if here else ()

@@ -44,7 +44,7 @@ class CmdAIRemember(AssistantCommand):
     note takes the place of your public one of the same words. You may have 30
     notes. Without a text, the command lists your notes.
 
-    See also: aimemory/facts
+    See also: aierrand, aiforget
     """
 
     key = "airemember"

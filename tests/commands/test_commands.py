@@ -34,11 +34,13 @@ from tests.waiting import pump_until, wait_for
 class TestLocks(CommandLineTest):
     """Who may use which command."""
 
+    PLAYERS = ("aipage", "airemember", "aierrand", "aiforget", "aibond", "ai")
+
     def test_players(self):
         """Players have none of the staff's commands; they may page, whisper and give notes."""
         self.be("Player")
         for command in all_commands():
-            if command.key not in ("aipage", "airemember", "aierrand", "aiforget", "aibond", "ai"):
+            if command.key not in self.PLAYERS:
                 with self.subTest(command=command.key):
                     self.assertIn("is not available", self.typed(f"{command.key} Aria"))
         self.assertTold("ai", "Players may type: ai/undo, ai/again, ai/me")
@@ -48,6 +50,17 @@ class TestLocks(CommandLineTest):
         for theirs in ("say its name", "aiforget", "airemember", "aipage"):
             self.assertIn(theirs, shown)
         self.assertTold("page Aria hello", "You paged Aria with: 'hello'")
+
+    def test_players_are_sent_to_their_own_commands(self):
+        """What helps and refusals name, they may type."""
+        self.be("Player")
+        staffs = {command.key for command in all_commands()} - {*self.PLAYERS}
+        for key in self.PLAYERS:
+            for line in self.typed(f"help {key}").splitlines():
+                if line.startswith("See also"):
+                    self.assertFalse(staffs & set(re.findall(r"\w+", line)), key)
+        self.script.obj.delete()
+        self.assertTold("ai/undo Zed", "There are no assistants yet. See: help ai")
 
     def test_help_is_one_screen(self):
         """Each rank reads of its own switches, all of them, on one screen of 24 lines."""
@@ -124,7 +137,7 @@ class TestLookup(CommandLineTest):
         self.arno.delete()
         self.aria.delete()
         self.assertTold("ai", "There are no assistants yet", "ai/create")
-        self.assertTold("aistatus Aria", "no assistants yet. Make one: ai/create Aria")
+        self.assertTold("aistatus Aria", "no assistants yet. See: help ai")
 
 
 class TestList(CommandLineTest):
