@@ -59,11 +59,11 @@ def player(name, room):
     account.db._last_puppet = body
 
 player("Looker", create_object(ROOM, "The Quiet Room"))
-for number in range({assistants}):
-    room = create_object(ROOM, f"Room {{number}}")
-    aria = create_object(BODY, f"Aria{{number}}", location=room)
-    if number < {talking}:
-        player(f"Guest{{number}}", room)
+rooms = [create_object(ROOM, f"Room {{number}}") for number in range({assistants})]
+for number, room in enumerate(rooms):
+    create_object(BODY, f"Aria{{number}}", location=room)
+for number in range({talking}):
+    player(f"Guest{{number}}", rooms[number % len(rooms)])
 """
 
 
@@ -147,7 +147,7 @@ class Processes:
 
     def used_s(self) -> dict[str, float]:
         """Processor seconds used so far."""
-        return {name: _used_s(pid) for name, pid in self.pids.items()}
+        return {name: used_s(pid) for name, pid in self.pids.items()}
 
     def memory_mb(self) -> dict[str, int]:
         """Resident memory."""
@@ -166,7 +166,8 @@ class Processes:
         return {n: round(100 * (u - before[n]) / took, 2) for n, u in self.used_s().items()}
 
 
-def _used_s(pid: int) -> float:
+def used_s(pid: int) -> float:
+    """Processor seconds that a process used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
 

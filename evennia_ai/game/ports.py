@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError, Error, InterfaceError, OperationalError
+from django.db import DatabaseError, DataError, Error, IntegrityError
 from evennia import AccountDB
 from evennia.locks.lockhandler import get_all_lockfuncs
 from evennia.utils import logger
@@ -259,7 +259,8 @@ def waiting_events() -> list[Event]:
 def write_events() -> None:
     """Store what happened since the last call; the Server calls it every few seconds.
 
-    While the database cannot be reached or written, the newest `MOST_WAITING` wait.
+    While the database cannot be reached or written, the newest `MOST_WAITING` wait, whatever error
+    it raises. Only values that it would never take are dropped.
     """
     events = waiting_events()
     try:
@@ -267,7 +268,7 @@ def write_events() -> None:
             Event.objects.keep(events)
     except Error as error:
         logger.log_err(f"[ai] cannot store what happened: {error}")
-        if isinstance(error, InterfaceError | OperationalError):
+        if not isinstance(error, DataError | IntegrityError):
             del events[:-MOST_WAITING]
             for event in events:
                 event.pk = None  # it may have one of a row that is not there
