@@ -35,7 +35,7 @@ from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction, Done
-from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.testing import FakeAssistant, FakeGame, ScriptedModel
 from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext

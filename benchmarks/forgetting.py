@@ -26,7 +26,7 @@ from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from tests.memory_assistant import ARIA, MemoryWorld
 from tests.waiting import alone, wait_for

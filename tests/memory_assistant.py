@@ -16,7 +16,7 @@ from evennia_ai.history.messages import Message, new_id
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction, as_result
-from evennia_ai.sleep.compaction.due import MANUAL, SLEEP
+from evennia_ai.sleep.compaction.plan import MANUAL, SLEEP
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import (
     FakeAssistant,

@@ -23,8 +23,7 @@ from evennia_ai.rag_memory.journal import KEEP_DAYS, JournalHandler
 from evennia_ai.rag_memory.ledger import PROPOSED, WITHDRAWN, LedgerHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import MANUAL
-from evennia_ai.sleep.compaction.plan import plan_compaction
+from evennia_ai.sleep.compaction.plan import MANUAL, plan_compaction
 from evennia_ai.sleep.cycle import SLEEP_STEPS
 from evennia_ai.testing import FakeAssistant, MemoryStore
 from tests.growth import steps

@@ -32,7 +32,7 @@ from evennia_ai.rag_memory.memory import Memory, empty_outbox, memory_of, mend_i
 from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import seconds
-from evennia_ai.sleep.compaction.due import check_room
+from evennia_ai.sleep.compaction.compact import check_room
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.heard import UNJUDGED, Group, Unanswered, by_speaker, wants_answer
 from evennia_ai.turns.moderation import Moderator, moderate
@@ -196,13 +196,13 @@ class Assistant:
         is_tried, fixed = name in self.spend.shared.trying, self.runtime.fixed_tokens
         return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base, is_tried)
 
-    def usage(self) -> float:
+    def usage(self, history_tokens: int | None = None) -> float:
         """The share of its room that history, summaries and queued events take; constant time.
 
-        Of the history it is the largest view any one audience has.
+        Of the history it is the largest view any one audience has, or would be so many tokens.
         """
-        tokens = self.history.widest_tokens() + self.runtime.queued_tokens()
-        return self.limits().room.usage(tokens)
+        tokens = self.history.widest_tokens() if history_tokens is None else history_tokens
+        return self.limits().room.usage(tokens + self.runtime.queued_tokens())
 
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""

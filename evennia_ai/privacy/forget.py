@@ -30,7 +30,7 @@ from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.memory import clear_outbox
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.rollback import empty_summaries
+from evennia_ai.sleep.compaction.folding import empty_summaries
 
 # Records, or pages of the journal, written in one transaction before others get their turn.
 SLICE = 4

@@ -21,8 +21,15 @@ from evennia_ai.rag_memory.memory import (
 )
 from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.sleep.compaction.behind import compact_asleep
-from evennia_ai.sleep.compaction.compact import Compaction, Outcome, Skipped, as_result, due
-from evennia_ai.sleep.compaction.due import COUNT, SLEEP, why_not
+from evennia_ai.sleep.compaction.compact import (
+    Compaction,
+    Outcome,
+    Skipped,
+    as_result,
+    due,
+    why_not,
+)
+from evennia_ai.sleep.compaction.plan import COUNT, SLEEP
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,

@@ -13,7 +13,7 @@ from evennia_ai.sleep.compaction.compact import (
     Skipped,
     report_line,
 )
-from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.staff.show import counted
 
 _REASONS = {

@@ -18,7 +18,7 @@ from evennia_ai.history.messages import ASKER, SAID_ONCE, Message, call_ids
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.sleep.compaction.rollback import empty_unused
+from evennia_ai.sleep.compaction.folding import empty_unused
 from evennia_ai.staff.explanation import found_message, holds, is_reply, spoken
 from evennia_ai.turns.heard import by_speaker, wants_answer
 

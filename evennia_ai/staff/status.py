@@ -10,8 +10,8 @@ from evennia_ai.history.stored import aside
 from evennia_ai.llm_interaction.budget import TAIL_TOKENS
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import measure_fixed
-from evennia_ai.sleep.compaction.compact import report_line
-from evennia_ai.sleep.compaction.due import STALE, no_room
+from evennia_ai.sleep.compaction.compact import no_room, report_line
+from evennia_ai.sleep.compaction.plan import STALE
 from evennia_ai.staff.show import ago, counted, moment, price_of
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder

@@ -34,16 +34,8 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick, without_words
 from evennia_ai.sleep.compaction.behind import compact_behind
-from evennia_ai.sleep.compaction.compact import Done, Skipped, due
-from evennia_ai.sleep.compaction.due import (
-    COUNT,
-    EMERGENCY,
-    REQUEST,
-    SLEEP,
-    STALE,
-    check_room,
-    firing,
-)
+from evennia_ai.sleep.compaction.compact import Done, Skipped, check_room, due, firing
+from evennia_ai.sleep.compaction.plan import COUNT, EMERGENCY, REQUEST, SLEEP, STALE
 from evennia_ai.turns.heard import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_S, QUIET, lately, why_not
 from evennia_ai.turns.options import within_hours

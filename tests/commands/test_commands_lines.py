@@ -17,7 +17,7 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.compaction.behind import compact_behind
 from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.sleep.compaction.remake import remake_next
 from evennia_ai.testing import call
 from tests.asked import model_down

@@ -29,7 +29,7 @@ from evennia_ai.llm_interaction.budget import (
 )
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, TurnRequest
 from evennia_ai.llm_interaction.windows import Window
-from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 from tests.asked import model_down
 from tests.memory_assistant import extract_and_compact

@@ -12,7 +12,7 @@ from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, measure_fixed
 from evennia_ai.sleep.compaction.behind import begin_behind, compact_asleep
 from evennia_ai.sleep.compaction.compact import WAIT_S, Compaction
-from evennia_ai.sleep.compaction.due import SLEEP
+from evennia_ai.sleep.compaction.plan import SLEEP
 from evennia_ai.sleep.compaction.remake import STALE_A_DAY
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call

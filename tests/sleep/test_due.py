@@ -5,8 +5,8 @@ import unittest
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.compact import due
-from evennia_ai.sleep.compaction.due import BACKGROUND, COUNT, EMERGENCY, REQUEST, SLEEP, firing
+from evennia_ai.sleep.compaction.compact import due, firing
+from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, REQUEST, SLEEP
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for

@@ -13,7 +13,7 @@ from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.journal import OWN
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S, WAIT_S, Compaction, as_result, due
-from evennia_ai.sleep.compaction.due import COUNT, MANUAL, SLEEP
+from evennia_ai.sleep.compaction.plan import COUNT, MANUAL, SLEEP
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call

@@ -6,8 +6,7 @@ from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
-from evennia_ai.sleep.compaction.compact import summary_cap
-from evennia_ai.sleep.compaction.due import FEW_STAY, make_plan
+from evennia_ai.sleep.compaction.compact import FEW_STAY, make_plan, summary_cap
 from evennia_ai.testing import call
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for

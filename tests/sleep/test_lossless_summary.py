@@ -16,7 +16,7 @@ from evennia_ai.llm_interaction.values import FORM, ModelFacts
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.rag_memory.journal import OWN
 from evennia_ai.sleep.compaction.compact import Compaction, as_result, compact_conversation_history
-from evennia_ai.sleep.compaction.due import MANUAL
+from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.testing import ScriptedModel, call
 from tests.asked import model_down
 from tests.base import label

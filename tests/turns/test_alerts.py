@@ -1,7 +1,7 @@
 """Alerts reach staff who are there, also where nobody asked to be told."""
 
 from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import EMERGENCY
+from evennia_ai.sleep.compaction.plan import EMERGENCY
 from tests.base import AssistantTest
 from tests.turns.tools.case import rank
 from tests.waiting import wait_for

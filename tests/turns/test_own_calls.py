@@ -9,8 +9,8 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest, TurnRequest
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.sleep.compaction.compact import Compaction
-from evennia_ai.sleep.compaction.due import EMERGENCY, check_room, firing
+from evennia_ai.sleep.compaction.compact import Compaction, check_room, firing
+from evennia_ai.sleep.compaction.plan import EMERGENCY
 from evennia_ai.testing import FakeAssistant, ScriptedModel
 from evennia_ai.turns.initiative import why_not
 from evennia_ai.turns.tick import Tick

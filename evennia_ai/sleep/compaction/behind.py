@@ -13,7 +13,7 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.protocol import Assistant
 from evennia_ai.sleep.compaction.compact import Compaction, Outcome, Skipped, due
-from evennia_ai.sleep.compaction.due import BACKGROUND, COUNT, EMERGENCY, REQUEST, STALE
+from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, REQUEST, STALE
 from evennia_ai.sleep.compaction.remake import is_stale_due, remake_next
 
 

@@ -30,7 +30,6 @@ from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.due import EMERGENCY, MANUAL
 from evennia_ai.sleep.compaction.folding import (
     ENTRY,
     LINES,
@@ -39,6 +38,7 @@ from evennia_ai.sleep.compaction.folding import (
     grounded,
     write_notes,
 )
+from evennia_ai.sleep.compaction.plan import EMERGENCY, MANUAL
 
 MIN_MESSAGES = 5
 MAX_ITERATIONS = 5
@@ -77,7 +77,7 @@ def extract(
         script: The assistant's script.
         messages: Messages of any scopes, oldest first. Before a compaction (without `most`) those
             that an extraction looked through since the last one are not shown again.
-        trigger: What fired the compaction (`due.TRIGGERS`).
+        trigger: What fired the compaction, as `plan.MANUAL`.
         most: Most model calls in all, but that each scope's lines are shown once; by default as
             configured, fewer in an emergency.
         stops: Returns whether to end early; it is asked after each model call.

@@ -9,7 +9,7 @@ everything together, or nothing. Each step has a name. A crash or an exception b
 leaves everything as it was, in the database and in Evennia's caches.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,12 +18,14 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.history.archive import (
+    EMPTIED,
     LONG,
     SEGMENT_MESSAGES,
     UNSUMMARISED,
     CompactionRecord,
     Segment,
     SummaryRecord,
+    resting_on,
 )
 from evennia_ai.history.audience import visible
 from evennia_ai.history.frames import SYNTHESIS_TITLE, one_line
@@ -45,7 +47,6 @@ from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, score_importance, synthesis_id
 from evennia_ai.rag_memory.provenance import statement_of, supporting
 from evennia_ai.sleep.compaction.plan import due_groups, roots
-from evennia_ai.sleep.compaction.rollback import empty_unused
 
 # The two tools that note something, and the argument in which they name lines.
 ENTRY, OBSERVATION, LINES = "add_journal_entry", "update_entity_observation", "lines"
@@ -189,7 +190,7 @@ class Fold:
     scope: str
     leaving: tuple[Message, ...]  # raw messages, oldest first
     cap: int = 0  # most tokens of one of its summaries
-    trigger: str = ""  # what fired (`due.TRIGGERS`), or `due.STALE`
+    trigger: str = ""  # what fired, as `plan.MANUAL`
     instructions: str | None = None  # additional instructions for the summary
     noted: bool = False  # whether the model that summarises the messages notes facts, too
     notes: list[Note] = field(default_factory=list)  # what it noted
@@ -421,3 +422,27 @@ def commit(
         empty_unused(script)  # what was taken back while a model was writing
         step("done")
     return record
+
+
+def empty_summaries(script: Assistant, records: Collection[SummaryRecord]) -> None:
+    """Empty summaries, wherever they are shown; they are made again in a lull (`remake`)."""
+    history = script.history
+    with history.store.transaction():
+        for record in records:
+            extra = {**record.extra, "lost": [], "rejected": []}
+            history.save_summary(replace(record, text=EMPTIED, extra=extra))
+        history.replace_talk(history.messages())
+        ids = [record.id for record in records]
+        script.state.stale = list(dict.fromkeys((*script.state.stale, *ids)))
+
+
+def empty_unused(script: Assistant) -> None:
+    """Empty the summaries that were made from lines that are taken back."""
+    if not (lines := script.memory.quarantine.lines):
+        return
+    records = {r.id: r for r in script.history.summaries() if not r.rolled_back}
+    made_with = [key for key, record in records.items() if not lines.isdisjoint(record.rests_on)]
+    below = {key: record.child_ids for key, record in records.items()}
+    made = (records[each] for each in resting_on(made_with, below))
+    if full := [r for r in made if r.tier != UNSUMMARISED and r.text != EMPTIED]:
+        empty_summaries(script, full)

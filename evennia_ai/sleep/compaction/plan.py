@@ -20,6 +20,17 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.llm_interaction.budget import Room
 
+# What starts a compaction.
+MANUAL, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP = (
+    "manual",
+    "emergency",
+    "count",
+    "request",
+    "background",
+    "sleep",
+)
+# What is at work where a summary is made again that forgetting touched.
+STALE = "stale"
 # A scope of which fewer lines would leave gets no summary: it would be about as long as they are.
 FEW_LINES = 5
 # Summaries of one level that are merged into one of the next. A recent summary is made from raw

@@ -17,10 +17,8 @@ from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal import JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.compact import longer, summary_cap
-from evennia_ai.sleep.compaction.due import STALE
-from evennia_ai.sleep.compaction.folding import Fold
-from evennia_ai.sleep.compaction.plan import Plan
-from evennia_ai.sleep.compaction.rollback import empty_unused
+from evennia_ai.sleep.compaction.folding import Fold, empty_unused
+from evennia_ai.sleep.compaction.plan import STALE, Plan
 
 DAY_S = 86_400.0
 # Stale summaries that are made again in a day at most.

@@ -4,25 +4,19 @@ What it withdrew must leave the search index and semantic memory, too (`memory.c
 summary is indexed as the journal's synthesis of it.
 """
 
-from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.archive import (
-    EMPTIED,
     ROLLED_BACK,
-    UNSUMMARISED,
     CompactionRecord,
     Segment,
-    SummaryRecord,
-    resting_on,
 )
 from evennia_ai.history.messages import in_order, unmasked, utc_iso
 from evennia_ai.history.verification import ARCHIVE_CHECKS, Evidence, verify
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.memory import empty_outbox
-from evennia_ai.sleep.compaction.due import usage_of
 
 
 def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> dict[str, Any]:
@@ -53,7 +47,7 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
             history.save_summary(replace(summary, rolled_back=True))
         step("history")
         history.replace_talk(unmasked(m) if m.id in record.masked else m for m in talk)
-        if usage_of(script, history.widest_tokens()) > 1.0:
+        if script.usage(history.widest_tokens()) > 1.0:
             room = script.limits().room
             raise AssistantError(
                 f"The messages no longer fit: the history would hold {history.widest_tokens():,} "
@@ -105,27 +99,3 @@ def archived(script: Assistant, record: CompactionRecord) -> list[Segment]:
             "from a backup, then take the compaction back."
         )
     return segments
-
-
-def empty_summaries(script: Assistant, records: Collection[SummaryRecord]) -> None:
-    """Empty summaries, wherever they are shown; they are made again in a lull (`remake`)."""
-    history = script.history
-    with history.store.transaction():
-        for record in records:
-            extra = {**record.extra, "lost": [], "rejected": []}
-            history.save_summary(replace(record, text=EMPTIED, extra=extra))
-        history.replace_talk(history.messages())
-        ids = [record.id for record in records]
-        script.state.stale = list(dict.fromkeys((*script.state.stale, *ids)))
-
-
-def empty_unused(script: Assistant) -> None:
-    """Empty the summaries that were made from lines that are taken back."""
-    if not (lines := script.memory.quarantine.lines):
-        return
-    records = {r.id: r for r in script.history.summaries() if not r.rolled_back}
-    made_with = [key for key, record in records.items() if not lines.isdisjoint(record.rests_on)]
-    below = {key: record.child_ids for key, record in records.items()}
-    made = (records[each] for each in resting_on(made_with, below))
-    if full := [r for r in made if r.tier != UNSUMMARISED and r.text != EMPTIED]:
-        empty_summaries(script, full)
