@@ -174,9 +174,10 @@ class AssistantMixin:
     def _take_in(self, text: object, from_obj: "Speaking | None") -> None:
         """Hear a line; what a game says to whoever acts is noted, too."""
         origin = origin_of_line(self)  # type: ignore[arg-type]
-        told = self.ndb.ai_told  # type: ignore[attr-defined]
-        if told is not None and not origin.is_for_room:
-            told += filter(None, line_and_type(text)[:1])
+        by, own = origin.caller or from_obj, (None, self, self.location)  # type: ignore[attr-defined]
+        if not origin.is_for_room and by in own:
+            for told in self.ndb.ai_told or ():  # type: ignore[attr-defined]
+                told += filter(None, line_and_type(text)[:1])
         if self.assistant is not None:
             self.listen(heard_event(self, text, from_obj, origin))  # type: ignore[arg-type]
 

@@ -46,29 +46,27 @@ def delete_later(scope: str) -> None:
 def delete_queued() -> Steps[None]:
     """Delete what belonged to deleted assistants; what fails stays queued."""
     for scope in queued_scopes():
-        is_done = find(scope) is not None  # the body stayed
-        if is_done or (yield _delete(scope)):
+        is_left = find(scope) is not None  # the body stayed
+        errors = [] if is_left else (yield _delete(scope))
+        for error in errors:
+            logger.log_err(
+                f"[ai] memories of the deleted assistant {scope} are left over and are deleted at "
+                f"the next start: {type(error).__name__}: {error}"
+            )
+        if not errors:
             _save([other for other in queued_scopes() if other != scope])
 
 
 @inlineCallbacks
-def _delete(scope: str) -> Steps[bool]:
-    """Delete a search index and semantic memory; fires with whether all is gone."""
-    mind, is_cleared = services.mind(), True
+def _delete(scope: str) -> Steps[list[BaseException]]:
+    """Delete a search index and semantic memory; fires with what failed."""
+    mind, errors = services.mind(), list[BaseException]()
     for indexed in (scope, scope_of_texts(scope)):
-        memory = Memory(indexed, mind.recall, report=lambda what, error: _log(scope, error))
-        is_cleared &= (yield memory.clear()) is not None
+        memory = Memory(indexed, mind.recall, report=lambda _, error: errors.append(error))
+        yield memory.clear()
     try:
         ids = yield mind.memories.ids(scope)
         yield mind.memories.delete(scope, ids)
     except AssistantError as error:
-        _log(scope, error)
-        return False
-    return is_cleared
-
-
-def _log(scope: str, error: BaseException) -> None:
-    logger.log_err(
-        f"[ai] memories of the deleted assistant {scope} are left over and are deleted at the "
-        f"next start: {type(error).__name__}: {error}"
-    )
+        errors.append(error)
+    return errors

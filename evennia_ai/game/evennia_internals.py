@@ -4,24 +4,15 @@
 Inside `transaction()` all writes take effect or none; it rolls back the database *and* Evennia's
 caches.
 
-Evennia walks through a value twice in Python before it pickles it, and wraps every list and dict
-at each reading, as it may hold database objects or be changed in place. For 600 messages that is
-25 ms each way on the reactor. Plain data needs neither, so it is copied by `marshal` instead;
-everything else goes through Evennia.
-
 Builders read and change an assistant's configuration. Its life (`is_life`: talk, memories) is for
 admins, who read it with `aihistory` and `aimemory`: the Attributes that hold it are locked, and as
 Evennia's building commands ask for no lock, their texts are sealed (`history.stored`) when they are
 stored and open when they are read, so that nothing above knows of it.
 """
 
-import marshal
-from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
-from pickle import dumps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +20,6 @@ from django.conf import settings
 from django.db import connection
 from django.db import transaction as db_transaction
 from evennia.commands.cmdhandler import _ERROR_UNTRAPPED
-from evennia.utils.dbserialize import deserialize
-from evennia.utils.picklefield import DEFAULT_PROTOCOL, PickledObject
 
 from evennia_ai.errors import StoreError
 from evennia_ai.game.seeing import stable_id
@@ -54,8 +43,6 @@ LIFE |= {"event_queue", "compaction_outbox", "last_extraction", "summaries_stale
 CATEGORIES = "ai_"
 # Evennia checks them for code that names an `accessing_obj`.
 LOCKS = "attrread:perm(Admin);attredit:perm(Admin)"
-# How packed database objects and sessions begin inside a stored value.
-_PACKED = b"__packed_"
 
 
 def is_life(key: str, category: str | None) -> bool:
@@ -64,45 +51,21 @@ def is_life(key: str, category: str | None) -> bool:
 
 
 def read(attribute: "Attribute", owner: str = "") -> Any:
-    """A copy of an Attribute's value: database objects unpacked, texts of `owner` unsealed."""
-    value = unseal(attribute.db_value, owner) if owner else attribute.db_value
-    try:
-        data = marshal.dumps(value)
-    except ValueError:
-        return unseal(deserialize(attribute.value), owner)
-    if _PACKED in data:
-        return unseal(deserialize(attribute.value), owner)
-    return value if owner else marshal.loads(data)
+    """A copy of an Attribute's value as plain data, with the texts of `owner` unsealed."""
+    return unseal(attribute.db_value, owner)
 
 
 def write(attribute: "Attribute", value: object, owner: str = "") -> None:
     """Store a copy of a value in an Attribute, its texts sealed for `owner` if there is one."""
     if owner and not attribute.db_lock_storage:  # made by hand
         attribute.lock_storage = LOCKS
-    try:
-        data = marshal.dumps(value)
-    except ValueError:  # not of plain types alone
-        attribute.value = seal(deserialize(value), owner) if owner else value
-        return
-    plain = seal(value, owner) if owner else marshal.loads(data)
-    rows = type(attribute)._default_manager.filter(pk=attribute.pk)
-    # The field itself would first copy it in Python.
-    packed = PickledObject(b64encode(dumps(plain, DEFAULT_PROTOCOL)).decode("ascii"))
-    if not rows.update(db_value=packed):
-        attribute.value = plain  # the row is gone: what Evennia does then
-        return
-    attribute.db_value = plain
+    attribute.value = seal(value, owner) if owner else value
 
 
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()
 # Keys named in one query; databases bound the number of values in it.
 _MOST_NAMED = 500
-
-
-@lru_cache(maxsize=1_000)
-def _cache_key(key: str, category: str | None) -> str:
-    return f"{key.lower()}-{category}"
 
 
 def _stamp(attribute: "Attribute | None") -> object:
@@ -193,19 +156,8 @@ class AttributeStore:
         return self._id
 
     def _attribute(self, key: str, category: str | None) -> Any:
-        """An Attribute or None, from Evennia's own cache if it is there.
-
-        Every tick asks for dozens of them, and Evennia's handler takes ten times as long.
-        """
-        cache, place = self._cache(), _cache_key(key, category)
-        if place in cache:
-            return cache[place]
+        """An Attribute or None."""
         return self.obj.attributes.get(key, category=category, return_obj=True)
-
-    def _cache(self) -> dict[str, Any]:
-        """Evennia's cache of Attributes, by key and category; None stands for none there."""
-        cache: dict[str, Any] = self.obj.attributes.backend._cache
-        return cache if settings.TYPECLASS_AGGRESSIVE_CACHE else {}
 
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
         """Load Attributes of a category that are not cached yet, also absent ones, in one query.
@@ -213,8 +165,8 @@ class AttributeStore:
         Evennia asks the database once for each key: dozens of queries at an assistant's first
         tick, and one for each summary ever made.
         """
-        cache = self._cache()
-        missing = [key for key in keys if _cache_key(key, category) not in cache]
+        cache = self.obj.attributes.backend._cache
+        missing = [key for key in keys if f"{key}-{category}" not in cache]
         if not missing or not settings.TYPECLASS_AGGRESSIVE_CACHE:
             return
         rows = self.obj.db_attributes.filter(db_category=category)
@@ -222,7 +174,7 @@ class AttributeStore:
             rows = rows.filter(db_key__in=missing)
         found = {attribute.db_key: attribute for attribute in rows}
         for key in missing:
-            cache.setdefault(_cache_key(key, category), found.get(key))
+            cache.setdefault(f"{key}-{category}", found.get(key))
 
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
@@ -245,24 +197,22 @@ class AttributeStore:
         return tuple(self.stamp(key, category) for key in keys)
 
     def set(self, key: str, value: object, category: str | None = None) -> None:
-        """Store a value in one write; a new Attribute is made and filled in one transaction."""
+        """Store a value; a new Attribute is made and filled in one transaction."""
         attribute, owner = self._attribute(key, category), self._owner(key, category)
-        if attribute is None:
-            with transaction():
+        place = (category, key)
+        with transaction():
+            if attribute is None:
                 locks = LOCKS if owner else ""
                 self.obj.attributes.add(key, None, category, lockstring=locks)
                 attribute = self._attribute(key, category)
-                _touch(self.obj, attribute)
-                write(attribute, value, owner)
-        else:
-            _touch(self.obj, attribute)
-            if reader := self._readers.get((category, key)):
-                is_ours = self._written.get((category, key)) is _stamp(attribute)
-                if not is_ours and not is_sound(reader, old := read(attribute, owner)):
+            elif place in self._readers and self._written.get(place) is not _stamp(attribute):
+                old = read(attribute, owner)
+                if not is_sound(self._readers[place], old):
                     put_aside(self, old, key, category)
+            _touch(self.obj, attribute)
             write(attribute, value, owner)
-        if (category, key) in self._readers:
-            self._written[category, key] = _stamp(attribute)
+        if place in self._readers:
+            self._written[place] = _stamp(attribute)
 
     def delete(self, key: str, category: str | None = None) -> None:
         """Remove a value."""
@@ -270,37 +220,35 @@ class AttributeStore:
 
     def delete_all(self, keys: Iterable[str], category: str | None = None) -> None:
         """Remove values of a category; Evennia takes four queries for each of them."""
-        self.preload(keys := [*keys], category)
-        backend = self.obj.attributes.backend
-        for part, attributes in self._parts(keys, category):
-            _touch(self.obj, None)
-            part.delete()
-            for attribute in attributes:
-                attribute.flush_from_cache(force=True)
-                backend._delete_cache(attribute.db_key, category)
+        for rows in self._rows(keys, category):
+            attributes = [*rows]
+            rows.delete()
+            self._changed(attributes, category)
 
     def move(self, keys: Iterable[str], category: str, to: str) -> None:
         """Put values of a category into another one, without writing them again."""
-        self.preload(keys := [*keys], category)
-        backend, moved = self.obj.attributes.backend, 0
-        for part, attributes in self._parts(keys, category):
-            moved += part.update(db_category=to)
-            for attribute in attributes:
-                _touch(self.obj, attribute)
-                attribute.db_category = to
-                backend._delete_cache(attribute.db_key, category)
-                backend._set_cache(attribute.db_key, to, attribute)
+        keys, moved = [*keys], 0
+        for rows in self._rows(keys, category):
+            attributes = [*rows]
+            moved += rows.update(db_category=to)
+            self._changed(attributes, category, to)
         if moved < len(keys):
             raise StoreError(f"Of {len(keys)} values of `{category}` only {moved} are there.")
 
-    def _parts(
-        self, keys: Sequence[str], category: str | None
-    ) -> Iterator[tuple["QuerySet[Attribute]", list["Attribute"]]]:
-        """Attributes of some keys that exist, as queries of so many as one may name."""
-        found = [each for key in keys if (each := self._attribute(key, category)) is not None]
-        for start in range(0, len(found), _MOST_NAMED):
-            part = found[start : start + _MOST_NAMED]
-            yield type(part[0])._default_manager.filter(pk__in=[each.pk for each in part]), part
+    def _rows(self, keys: Iterable[str], category: str | None) -> Iterator["QuerySet[Attribute]"]:
+        """Attributes of some keys, as queries of so many as one may name."""
+        keys = [*keys]
+        for start in range(0, len(keys), _MOST_NAMED):
+            part = keys[start : start + _MOST_NAMED]
+            yield self.obj.db_attributes.filter(db_category=category, db_key__in=part)
+
+    def _changed(self, attributes: Iterable["Attribute"], *categories: str | None) -> None:
+        """Drop from Evennia's caches what a query has changed in some categories."""
+        _touch(self.obj, None)
+        for attribute in attributes:
+            attribute.flush_from_cache(force=True)
+            for category in categories:
+                self.obj.attributes.backend._delete_cache(attribute.db_key, category)
 
     def keys(self, category: str) -> tuple[str, ...]:
         """All keys of a category, sorted, without loading the values."""

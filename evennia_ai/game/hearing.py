@@ -77,29 +77,60 @@ def heard_event(
     """
     shown, kind = line_and_type(text)
     line = storable(shown[:LINE_CHARS])
-    if not line or kind in _NOT_HEARD or not (kind is None or isinstance(kind, str)):
+    if not line or kind in _NOT_HEARD or not isinstance(kind, str | None):
         return None
     if kind not in _SPOKEN and not re.search(r"\w", line):
         return None  # a break between poses, such as a row of dashes
     speaker = _body(next(iter(make_iter(from_obj)), None) if from_obj else origin.caller)
     if speaker is listener or any(map(is_ignored, filter(None, (speaker, origin.caller)))):
         return None
+    is_moving = kind in MOVE_TYPES or origin.is_coming
     if speaker is None or not is_person(speaker):
-        is_told = kind not in MOVE_TYPES
-        return _thing_event(listener, speaker, line, kind, origin) if is_told else None
-    if kind in MOVE_TYPES or origin.is_coming:
-        if _is_unseen(listener, speaker):
-            return None
-        audience = room_audience(listener, speaker)
-        return event_of(listener, speaker, "move", _as_known(line, listener), audience)
+        return None if is_moving else _thing_event(listener, speaker, line, kind, origin)
+    is_unseen = _is_beside(listener, speaker) and not seen(listener.location, listener, [speaker])
+    if is_moving:
+        line, audience = _as_known(line, listener), room_audience(listener, speaker)
+        return None if is_unseen else event_of(listener, speaker, "move", line, audience)
     if kind == OOC or _is_of(origin, "OOC_COMMANDS"):
         return None
-    return _person_event(listener, speaker, line, kind, bool(from_obj), origin)
+    return _person_event(listener, speaker, line, kind, origin, bool(from_obj), is_unseen)
 
 
-def _is_unseen(listener: "DefaultCharacter", speaker: "DefaultObject") -> bool:
-    """Whether somebody is in a listener's room and hidden from it."""
-    return _is_beside(listener, speaker) and not seen(listener.location, listener, [speaker])
+def _person_event(
+    listener: "DefaultCharacter",
+    speaker: "DefaultObject",
+    line: str,
+    kind: object,
+    origin: Origin,
+    is_sent: bool,
+    is_unseen: bool,
+) -> Message | None:
+    """What a line of somebody's means; `is_sent`: whether the game names them as its sender."""
+    names, words, is_speech = names_of(speaker, listener), "", kind in _SPOKEN
+    names = (*names, plain(speaker.key))
+    if is_unseen:
+        line = _without_name(line, names[-1])
+        names = (UNSEEN, *names)
+    if not is_speech and not re.search(r"\w", without_names(line, names)):
+        return None  # as between poses, such as ``==== Char ====``
+    if kind not in ("pose", "emote"):
+        typed = origin.typed if origin.caller is speaker else ()
+        words = spoken(line, names, typed, is_speech)
+    circle = _circle(listener, speaker, kind, origin)
+    audience = room_audience(listener, speaker)
+    if circle is not None:
+        audience = private(map(stable_id, circle))
+    is_for_few = circle is not None and not origin.is_for_room
+    if is_speech or (words and not _is_named(listener.location, line, words)):
+        channel = "say"
+        if is_for_few or circle == {speaker}:
+            channel = "whisper" if _is_beside(listener, speaker) else "page"
+        return event_of(listener, speaker, channel, words, audience, is_unseen)
+    line = _as_known(line, listener)
+    if not is_sent and not any(name in line for name in names):
+        return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
+    channel = "notice" if kind is None and is_for_few else "pose"
+    return event_of(listener, speaker, channel, line, audience, is_unseen)
 
 
 def _is_beside(listener: "DefaultCharacter", speaker: "DefaultObject") -> bool:
@@ -113,49 +144,10 @@ def _people_around(listener: "DefaultObject") -> "set[DefaultObject]":
     return set(filter(is_person, room.contents if room is not None else ()))
 
 
-def _person_event(
-    listener: "DefaultCharacter",
-    speaker: "DefaultObject",
-    line: str,
-    kind: str | None,
-    is_sent: bool,
-    origin: Origin,
-) -> Message | None:
-    """What a line of somebody's means; `is_sent`: whether the game names them as its sender."""
-    room = listener.location
-    is_unseen = _is_unseen(listener, speaker)
-    names = (*names_of(speaker, listener), plain(speaker.key))
-    if is_unseen:
-        line = _without_name(line, names[-1])
-        names = (UNSEEN, *names)
-    words, is_speech = "", kind in _SPOKEN
-    if not is_speech and not re.search(r"\w", without_names(line, [*names])):
-        return None  # as between poses, such as ``==== Char ====``
-    if kind not in ("pose", "emote"):
-        typed = origin.typed if origin.caller is speaker else ()
-        words = spoken(line, names, typed, is_speech)
-    is_speech |= bool(words) and not _is_named(room, line, words)
-    circle = _circle(listener, speaker, kind, origin)
-    audience = room_audience(listener, speaker)
-    if circle is not None:
-        audience = private(map(stable_id, circle))
-    if is_speech:
-        channel = "say"
-        if circle is not None and (circle == {speaker} or not origin.is_for_room):
-            channel = "whisper" if _is_beside(listener, speaker) else "page"
-        return event_of(listener, speaker, channel, words, audience, is_unseen)
-    line = _as_known(line, listener)
-    if not is_sent and not any(name in line for name in names):
-        return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
-    is_told_alone = kind is None and circle is not None and not origin.is_for_room
-    channel = "notice" if is_told_alone else "pose"
-    return event_of(listener, speaker, channel, line, audience, is_unseen)
-
-
 def _circle(
     listener: "DefaultObject",
     speaker: "DefaultObject | None",
-    kind: str | None,
+    kind: object,
     origin: Origin,
 ) -> "set[DefaultObject] | None":
     """Who besides a listener knows of a line; None if everybody in the room does."""
@@ -187,18 +179,17 @@ def _as_known(line: str, listener: "DefaultObject") -> str:
 
     True names are whole words, in upper or lower case, and hidden unless the known name has them.
     """
-    people = list(filter(is_person, listener.location.contents if listener.location else ()))
-    shown, hidden = line.casefold(), {}
+    hidden, people = {}, _people_around(listener)
     for person in people:  # few are asked for their names: that takes time
         key = plain(person.key)
-        if key and key.casefold() in shown:
+        if key and key.casefold() in line.casefold():
             name = name_of(person, listener)
             if not regex.search(bordered(key), name, regex.V1):
                 hidden[key] = name
     if not hidden:
         return line
     # What somebody is called may hold another one's true name.
-    names = {*hidden, *filter(None, (name_of(person, listener) for person in people))}
+    names = {*hidden, *(name_of(person, listener) for person in people)}
     words = sorted(names, key=len, reverse=True)
     quoted = (f"(?<=['’]){regex.escape(word)}{BEHIND}" for word in words)
     pattern = "|".join(f"({bordered(w)}|{q})" for w, q in zip(words, quoted, strict=True))
@@ -210,7 +201,7 @@ def _thing_event(
     listener: "DefaultCharacter",
     thing: "DefaultObject | None",
     line: str,
-    kind: str | None,
+    kind: object,
     origin: Origin,
 ) -> Message | None:
     """What comes from nobody, as a notice: a crate that speaks, weather, a script's line.
@@ -218,25 +209,22 @@ def _thing_event(
     It is none where no player is there to see it, where it was heard lately, or where the body
     alone is told it, without a source or while it acts, as what the game says to whoever types.
     """
-    room, script = listener.location, listener.assistant
-    if room is None or script is None or not any(obj.has_account for obj in room.contents):
+    room = listener.location
+    if room is None or not any(obj.has_account for obj in room.contents):
         return None
-    circle = _circle(listener, thing, kind, origin)
-    line = _as_known(line, listener)
+    circle, line = _circle(listener, thing, kind, origin), _as_known(line, listener)
     is_answer = circle == set() and (thing is None or listener.ndb.ai_told is not None)
-    if is_answer or is_told(script, line, LATELY):
+    if is_answer or is_told(listener.assistant, line, LATELY):
         return None
     if thing is not None and thing.location is room and not seen(room, listener, [thing]):
         line = _without_name(line, plain(thing.key))
-    audience = PUBLIC
-    if circle is not None:
-        audience = private(map(stable_id, circle)) if circle else STAFF
+    audience = PUBLIC if circle is None else private(map(stable_id, circle))
     return noticed_event(listener, line, None, audience)
 
 
-def _without_name(line: str, name: str, instead: str = UNSEEN) -> str:
-    """A line that does not begin with the name of somebody or something."""
-    return re.sub(rf"^\W*{re.escape(name)}(?!\w)", instead, line)
+def _without_name(line: str, name: str) -> str:
+    """A line that does not begin with the name of somebody or something unseen."""
+    return re.sub(rf"^\W*{re.escape(name)}(?!\w)", UNSEEN, line)
 
 
 def is_told(script: "DefaultScript", text: str, newest: int = 0) -> bool:
@@ -275,13 +263,11 @@ def heard(
     if kind not in ("say", "whisper", "pose"):
         raise ValueError(f"`kind` is `{kind}`: it must be say, whisper or pose")
     told = {*listeners}
+    people = {*filter(is_person, told), speaker}
     for listener in filter(is_assistant, told - {speaker}):
-        if is_ignored(speaker):
-            continue
-        channel, audience = kind, room_audience(listener, speaker)
-        is_here, people = _is_beside(listener, speaker), set(filter(is_person, told)) | {speaker}
-        absent = _people_around(listener) - people
+        absent, is_here = _people_around(listener) - people, _is_beside(listener, speaker)
         is_for_some = any(obj.has_account or is_assistant(obj) for obj in absent)
+        channel, audience = kind, room_audience(listener, speaker)
         if kind == "whisper" or not is_here or is_for_some:
             audience = private(stable_id(person) for person in people - {listener})
             if kind != "pose":
@@ -292,7 +278,8 @@ def heard(
         event = event_of(listener, speaker, channel, words, audience)
         if to is not None:
             event = replace(event, metadata={**event.metadata, TO: stable_id(to)})
-        listener.listen(event)
+        if not is_ignored(speaker):
+            listener.listen(event)
 
 
 def event_of(
@@ -337,7 +324,7 @@ def noticed_event(
     listener: "DefaultObject", text: str, from_obj: "TypedObject | None", audience: str
 ) -> Message:
     """What a game lets an assistant know without speech; without a cause it is a bare notice."""
-    if audience == PUBLIC and is_private_room(listener.location):
+    if audience == PUBLIC:
         audience = room_audience(listener, listener)
     event = event_of(listener, from_obj or listener, "notice", plain(text)[:LINE_CHARS], audience)
     return event if from_obj is not None else replace(event, role="system", speaker=None)

@@ -7,6 +7,7 @@ rooms, is read anew after `FRESH_S`, never copied.
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from evennia import ScriptDB
@@ -19,7 +20,8 @@ from twisted.internet.defer import gatherResults, inlineCallbacks
 from evennia_ai.background import Steps
 from evennia_ai.cards.books import EVERYBODY, Book, Fact
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.seeing import described, find, name_of, plain, seen, stable_id
+from evennia_ai.game.rights import passes
+from evennia_ai.game.seeing import described, find, name_of, plain, rooms_from, stable_id
 from evennia_ai.history.audience import is_private, members
 from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.entities import bare
@@ -58,7 +60,7 @@ class Lore:
     def __init__(self) -> None:
         self._store: AttributeStore | None = None
         self._books: dict[str, Book] | None = None
-        self._parts: tuple[object, Parts] = (None, {})
+        self._parts: Parts = {}
         self._indexed: dict[str, dict[str, Turn]] = {}
         self._replaced = 0
         self.overruns: dict[str, int] = {}
@@ -66,12 +68,15 @@ class Lore:
     def books(self) -> dict[str, Book]:
         """All books by name in lower case; the same object as long as nothing changes."""
         is_gone = self._store is not None and self._store.obj.pk is None
-        if self._books is None or is_gone:
-            script = ScriptDB.objects.filter(db_key=SCRIPT, db_obj=None).first()
-            self._store = store = AttributeStore(script) if script is not None else None
-            names = store.keys(CATEGORY) if store else ()
-            books = {name: Book.if_readable(store.get(name, CATEGORY)) for name in names if store}
-            self._books = {name: book for name, book in books.items() if book}
+        if self._books is not None and not is_gone:
+            return self._books
+        self._store, self._books = None, {}
+        for script in ScriptDB.objects.filter(db_key=SCRIPT, db_obj=None)[:1]:
+            self._store = store = AttributeStore(script)
+            for name in store.keys(CATEGORY):
+                if book := Book.if_readable(store.get(name, CATEGORY)):
+                    self._books[name] = book
+        self._parts = parts_of(self.facts())
         return self._books
 
     def facts(self) -> list[Fact]:
@@ -91,10 +96,10 @@ class Lore:
                 self._indexed.pop(scope, None)
                 Memory(scope, mind().recall, report=_report).forget(gone)
         store, self._books = self._store, None  # read again, also after a rollback
+        store = store or AttributeStore(create_script(key=SCRIPT, persistent=True))
         if book.facts:
-            store = store or AttributeStore(create_script(key=SCRIPT, persistent=True))
             store.set(name, book.to_dict(), CATEGORY)
-        elif store is not None:
+        else:
             store.delete(name, CATEGORY)
 
     def forget(self, people: Collection[str]) -> None:
@@ -116,15 +121,14 @@ class Lore:
         a fact that may not be used. What is new is indexed behind the line. `own` are texts of
         the game that the assistant of that `scope` knows; `bars` is as in `Finder.find`.
         """
-        if self._parts[0] is not self.books():
-            self._parts = self.books(), parts_of(self.facts())
-        recall = mind().recall
+        recall, searches = mind().recall, list[Any]()
         if self._replaced != recall.replaced:  # another index, which holds none of it
             self._replaced = recall.replaced
             self._indexed.clear()
-        texts, searches = scope_of_texts(scope), []
+        self.books()
+        texts = scope_of_texts(scope)
         parts = [(texts, "", parts_of(own).get((EVERYBODY, ""), {}))]
-        parts += [(_scope(*locks), bars(*locks), turns) for locks, turns in self._parts[1].items()]
+        parts += [(_scope(*locks), bars(*locks), turns) for locks, turns in self._parts.items()]
         for each, why_not, turns in parts:
             memory = Memory(each, recall, report=_report)
             if self._indexed.get(each) != turns:
@@ -195,19 +199,13 @@ def knows(body: "DefaultObject", know: str) -> bool:
     if kind == "place":
         places = (each for each in (body.location, body.home) if each is not None)
         return value in map(stable_id, places)
-    return kind == "lock" and passes(body, value)
+    return kind == "lock" and passes(body, f"lore:{value}")
 
 
 def tells(tell: str, audience: str) -> bool:
     """Whether a fact for some ears may enter a turn: it is private, and all of them pass."""
     circle = [find(each) for each in members(audience)]
-    return is_private(audience) and all(each is not None and passes(each, tell) for each in circle)
-
-
-def passes(somebody: "DefaultObject", lock: str) -> bool:
-    """Whether somebody passes a lock, a superuser not more than others."""
-    options = {"no_superuser_bypass": True, "default": False, "access_type": "lore"}
-    return bool(somebody.locks.check_lockstring(somebody, f"lore:{lock}", **options))
+    return is_private(audience) and all(each and passes(each, f"lore:{tell}") for each in circle)
 
 
 def own_texts(body: "DefaultObject") -> list[Fact]:
@@ -235,15 +233,13 @@ def _help(body: "DefaultObject", category: str) -> Iterator[Fact]:
 def _rooms(body: "DefaultObject", far: int) -> Iterator[Fact]:
     """Rooms around a body's home, as far as it may walk, with the way there."""
     home = body.home or body.location
-    ways: dict[Any, str] = {home: ""} if home is not None else {}
-    for _ in range(far):
-        ahead = [(here, way) for here in ways for way in seen(here, body)]
-        for here, way in ahead:
-            there, is_open = way.destination, way.locks.check(body, "traverse", **_FREE)
-            if there is not None and there not in ways and is_open:
-                ways[there] = ", ".join(filter(None, (ways[here], name_of(way, body))))
-    for room in list(ways)[:ROOMS]:
-        name, way = name_of(room, body), ways[room]
-        text = described(room, body)[:ROOM_CHARS]
-        says = f"{name}: {text}" + (f" The way from {name_of(home, body)}: {way}." if way else "")
+    around = islice(rooms_from(home, body, True), ROOMS) if home is not None else ()
+    for room, path in around:
+        if len(path) > far:
+            return
+        name, text = name_of(room, body), described(room, body)[:ROOM_CHARS]
+        says = f"{name}: {text}"
+        if path:
+            way = ", ".join(name_of(each, body) for each in path)
+            says += f" The way from {name_of(home, body)}: {way}."
         yield Fact((bare(name),), says, id=f"room-{room.id}", know=EVERYBODY)

@@ -70,6 +70,7 @@ class Assistant:
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
         tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
             minute; what is heard is saved within one interval, a question begins a tick at once.
+        cannot_store: The error that tells that nothing can be stored now.
         thinking_after_s: Wait for an answer after which the emote `thinking` is shown.
         stale_after_s: Age of a line that is remembered, but not answered.
     """
@@ -108,7 +109,9 @@ class Assistant:
     spent: Callable[..., None]
     log_error: Callable[[str, BaseException], None]
     tell_controllers: Callable[[str, str], None]
+    storing_failed: Callable[[Any], None]
 
+    cannot_store: type[Exception] | tuple[()] = ()
     tick_interval_s = 2
     reply_cooldown_s = 1.0
     thinking_after_s = 2.0
@@ -299,10 +302,17 @@ class Assistant:
             self.tell_staff(f"{self.obj.key}: the model answers again")
 
     def turn_failed(self, error: Exception, group: Group, is_shown: bool) -> None:
-        """A turn broke off: keep the question, show it to who asked, unless it `is_shown`."""
+        """A turn broke off: keep the question, show it to who asked, unless it `is_shown`.
+
+        What cannot be stored is tried again for as long as that lasts, and told as such.
+        """
         runtime, is_model = self.runtime, isinstance(error, ModelError)
         if not is_model:  # staff know of a model that is down
             self.log_error("turn", error)
+        if isinstance(error, self.cannot_store):
+            runtime.postpone(group, self.now(), gives_up=False)
+            self.survived("telling staff", partial(self.storing_failed, error), None)
+            return
         runtime.error_passes = True
         known = runtime.unanswered.get(group.key)
         if not runtime.postpone(group, self.now()):

@@ -29,7 +29,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.models import Event, Spend
-from evennia_ai.turns.heard import Group, by_speaker, wants_answer
+from evennia_ai.turns.heard import by_speaker, wants_answer
 from evennia_ai.turns.options import Layer
 from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES
 from evennia_ai.turns.schema import SCRIPT
@@ -51,6 +51,7 @@ class AssistantPorts(Assistant):
 
     now = staticmethod(time.time)
     breathe = staticmethod(services.breathe)
+    cannot_store = DatabaseError
     # What `Assistant` says of each.
     runtime = property(lambda self: RUNTIMES[self.scope])
     game = property(lambda self: GameHandler(self.obj))
@@ -159,18 +160,18 @@ class AssistantPorts(Assistant):
         """
         if self.pk is None:
             return
-        self.runtime.counts["errors"] += 1
+        runtime, at = self.runtime, time.monotonic()
+        runtime.counts["errors"] += 1
         text = f"{what}: {error or type(error).__name__}"
-        self.runtime.note_trouble(text, self.now(), isinstance(error, ModelError))
-        at, logged = time.monotonic(), self.runtime.logged
-        self.runtime.logged = {e: then for e, then in logged.items() if at - then < REPEATED_S}
-        if text in self.runtime.logged:
+        runtime.note_trouble(text, self.now(), isinstance(error, ModelError))
+        runtime.logged = {e: then for e, then in runtime.logged.items() if at - then < REPEATED_S}
+        if text in runtime.logged:
             return
-        self.runtime.logged[text] = at
-        logger.log_err(f"[ai] {self.key}: {what}: {type(error).__name__}: {error}")
+        runtime.logged[text], shown = at, f"{type(error).__name__}: {error}"
+        logger.log_err(f"[ai] {self.key}: {what}: {shown}")
         if trace:
             self.log(trace, warning=True)
-        self.audit("error", what=what, error=f"{type(error).__name__}: {error}")
+        self.audit("error", what=what, error=shown)
 
     def storing_failed(self, error: DatabaseError) -> None:
         """Nothing can be stored: show it to those who wait, and alert staff, once until it can."""
@@ -183,14 +184,6 @@ class AssistantPorts(Assistant):
         )
         for group in by_speaker(filter(wants_answer, self.runtime.pending())):
             self.show_to(group, "trouble")
-
-    def turn_failed(self, error: Exception, group: Group, is_shown: bool) -> None:
-        """As of every assistant; that the database cannot be written is told as such."""
-        if not isinstance(error, DatabaseError):
-            return super().turn_failed(error, group, is_shown)
-        self.log_error("turn", error)
-        self.runtime.postpone(group, self.now(), gives_up=False)
-        self.survived("telling staff", lambda: self.storing_failed(error), None)
 
     def storing_works(self) -> None:
         """A tick went well; tell staff if nothing could be stored before."""
@@ -209,18 +202,20 @@ class AssistantPorts(Assistant):
 
     def spent(self, reply: ModelReply, purpose: str, budget: TokenBudget | None = None) -> None:
         """Log one model call, with the budget of its prompt."""
-        tokens, seconds = reply.tokens, round(reply.seconds, 3)
         self.runtime.counts["calls"] += 1
-        figures: dict[str, Any] = {"cost": reply.cost, "seconds": seconds}
-        figures["attempts"] = reply.attempts
+        figures: dict[str, Any] = {
+            "cost": reply.cost,
+            "seconds": round(reply.seconds, 3),
+            "attempts": reply.attempts,
+            "cached": reply.cached_tokens,
+            "cached_cost": reply.cached_cost,
+        }
         if purpose in SPOKEN:
             figures["fell_back"] = reply.model == OFFLINE_MODEL != self.model_name
-        if reply.cached_tokens:
-            figures |= {"cached": reply.cached_tokens, "cached_cost": reply.cached_cost}
         if budget is not None:
             figures |= {"budget": str(budget), "left_out": budget.left_out}
-            figures |= {"trigger": budget.trigger} if budget.trigger else {}
-        self.audit("call", purpose=purpose, model=reply.model, tokens=tokens, **figures)
+            figures["trigger"] = budget.trigger
+        self.audit("call", purpose=purpose, model=reply.model, tokens=reply.tokens, **figures)
 
     @property
     def extracts_memories(self) -> bool:

@@ -8,6 +8,12 @@ from evennia.typeclasses.models import TypedObject
 from evennia.typeclasses.tags import PermissionHandler
 
 
+def passes(somebody: TypedObject, lock: str) -> bool:
+    """Whether somebody passes a lock such as ``tool:perm(Player)``; superusers as all others."""
+    options = {"no_superuser_bypass": True, "default": False, "access_type": lock.partition(":")[0]}
+    return bool(somebody.locks.check_lockstring(somebody, lock, **options))
+
+
 def as_player(somebody: TypedObject) -> TypedObject:
     """A copy of a character or an account, which a lock passes as it passes a player.
 

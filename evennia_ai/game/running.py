@@ -1,97 +1,76 @@
 """Running the game's own commands as an assistant's body, to their end."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 from evennia import Command
 from evennia.commands.cmdhandler import cmdhandler
 from evennia.utils.evmenu import InputCmdSet
 from twisted.internet import reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai.game.evennia_internals import has_failed
-from evennia_ai.protocol import Told
 
 if TYPE_CHECKING:
     from evennia import DefaultCharacter
 
-T = TypeVar("T")
 # A command that waits longer, as for an answer that nobody types, counts as ended.
 MOST_S = 30.0
 # What a body is told of a command that raised an error.
 FAILED = "The command `{}` has failed."
 
 
-def then(ended: T | Deferred[T], follow: Callable[[T], Any]) -> Any:
-    """What follows from an act's result, at once or when it has ended."""
-    if isinstance(ended, Deferred):
-        return ended.addCallback(follow)
-    return follow(ended)
+def act(function: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., Any]:
+    """Make a function of an act whose steps may wait.
 
+    It returns what the act gives, or raises its error; where a step waits, a Deferred of that.
+    """
+    steps = inlineCallbacks(function)
 
-def in_order(acts: Iterable[Callable[[], Told]], told: tuple[str, ...] = ()) -> Told:
-    """Do one act after the other, each when the one before has ended."""
-    rest = iter(acts)
-    act = next(rest, None)
-    if act is None:
-        return told
-    followed: Told = then(act(), lambda lines: in_order(rest, (*told, *lines)))
-    return followed
+    @wraps(function)
+    def begin(*args: Any, **kwargs: Any) -> Any:
+        done = steps(*args, **kwargs)
+        if not done.called:
+            return done
+        outcomes: list[Any] = []
+        done.addBoth(outcomes.append)
+        if isinstance(outcomes[0], Failure):
+            outcomes[0].raiseException()
+        return outcomes[0]
+
+    return begin
 
 
 @contextmanager
-def told_meanwhile(body: "DefaultCharacter", lines: list[str]) -> Iterator[None]:
-    """Add to some lines what a body alone is told meanwhile: what a game says to whoever types."""
-    before, body.ndb.ai_told = body.ndb.ai_told, lines
+def told_meanwhile(body: "DefaultCharacter") -> Iterator[list[str]]:
+    """Lines that a body alone is told meanwhile: what a game says to whoever types."""
+    lines: list[str] = []
+    body.ndb.ai_told = [*(body.ndb.ai_told or ()), lines]
     try:
-        yield
+        yield lines
     finally:
-        body.ndb.ai_told = before
+        body.ndb.ai_told = [each for each in body.ndb.ai_told if each is not lines] or None
 
 
-def _overheard(
-    steps: Generator[Any, Any, Any],
-    body: "DefaultCharacter",
-    lines: list[str],
-    end: Callable[[object], object],
-) -> Iterator[Any]:
-    """The same steps; what the body alone is told in each is added, and `end` gets the outcome."""
-    answer, outcome = None, None
-    try:
-        while True:
-            with told_meanwhile(body, lines):
-                wanted = steps.send(answer)
-            answer = yield wanted
-    except StopIteration:
-        return
-    except Exception:
-        outcome = Failure()
-        raise
-    finally:
-        end(outcome)
-
-
-def run_command(body: "DefaultCharacter", command: Command, arguments: str) -> Told:
+@act
+def run_command(body: "DefaultCharacter", command: Command, arguments: str) -> Any:
     """Run a command as a body once, to its end; what the body alone is told by it.
 
     No parser, nick or stack of commands sees the arguments. A command whose `func` yields, or
-    returns a Deferred, has ended when that function has, or after `MOST_S`; what others tell the
-    body in between is no part of it. Of an error, which Evennia logs, it is told that the command
-    has failed.
+    returns a Deferred, has ended when that function has, or after `MOST_S`. Of an error, which
+    Evennia logs, it is told that the command has failed.
     """
-    command, lines, ended = copy(command), list[str](), Deferred[tuple[str, ...]]()
+    command, ended = copy(command), Deferred[bool]()
     command.retain_instance = True  # else Evennia runs a copy
-    func, waits = command.func, False
-    failed = FAILED.format(command.key)
+    func, waits, failed = command.func, False, FAILED.format(command.key)
 
     def end(outcome: object = None) -> object:
-        if isinstance(outcome, Failure):
-            lines.append(failed)
         if not ended.called:
-            ended.callback(tuple(failed if has_failed(line) else line for line in lines))
+            ended.callback(isinstance(outcome, Failure))
         return outcome
 
     def run() -> Any:
@@ -100,19 +79,32 @@ def run_command(body: "DefaultCharacter", command: Command, arguments: str) -> T
         waits = isinstance(result, Generator | Deferred)
         if isinstance(result, Deferred):
             result.addBoth(end)
-        return _overheard(result, body, lines, end) if isinstance(result, Generator) else result
+        return _to_the_end(result, end) if isinstance(result, Generator) else result
 
-    command.func = run
-    with told_meanwhile(body, lines):
-        running = cmdhandler(body, f" {arguments}", callertype="object", cmdobj=command)
-    running.addBoth(lambda _: None if waits else end())
-    if ended.called:
-        return tuple(ended.result)
-
-    def give_up(*_: object) -> tuple[str, ...]:
+    def give_up(*_: object) -> bool:
         if body.ndb._getinput is not None:  # nobody will answer what it asks
             body.cmdset.remove(InputCmdSet)
             del body.ndb._getinput
-        return tuple(lines)
+        return False
 
-    return ended.addTimeout(MOST_S, reactor, give_up)
+    command.func = run
+    with told_meanwhile(body) as lines:
+        running = cmdhandler(body, f" {arguments}", callertype="object", cmdobj=command)
+        running.addBoth(lambda _: None if waits else end())
+        if (yield ended.addTimeout(MOST_S, reactor, give_up)):
+            lines.append(failed)
+    return tuple(failed if has_failed(line) else line for line in lines)
+
+
+def _to_the_end(
+    steps: Generator[Any, Any, Any], end: Callable[[object], object]
+) -> Generator[Any, Any, Any]:
+    """The same steps; `end` gets their outcome."""
+    outcome = None
+    try:
+        yield from steps
+    except Exception:
+        outcome = Failure()
+        raise
+    finally:
+        end(outcome)

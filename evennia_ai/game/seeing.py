@@ -77,6 +77,23 @@ def seen(
     return [obj for obj in visible if obj is not looker]
 
 
+def rooms_from(
+    start: DefaultObject, looker: DefaultObject, is_open: bool
+) -> Iterator[tuple[DefaultObject, tuple[DefaultObject, ...]]]:
+    """Rooms by the exits that a looker sees, the nearest first, each with the exits on the way.
+
+    Only by exits that are open to the looker, if that is wanted.
+    """
+    paths: dict[DefaultObject, tuple[DefaultObject, ...]] = {start: ()}
+    queue = [start]
+    for room in queue:  # it grows meanwhile
+        yield room, paths[room]
+        for way in seen(room, looker, room.exits):
+            if way.destination not in paths and (not is_open or way.access(looker, "traverse")):
+                paths[way.destination] = (*paths[room], way)
+                queue.append(way.destination)
+
+
 def hearers(place: DefaultObject) -> Iterator[DefaultObject]:
     """Everything in a place by way of which somebody may hear what is said there, seen or not.
 

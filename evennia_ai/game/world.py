@@ -7,12 +7,9 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from functools import partial
 from itertools import islice, product
-from operator import itemgetter
 from typing import Any
 
 from django.conf import settings
@@ -40,14 +37,8 @@ from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.lore import verdicts
 from evennia_ai.game.people import RoomMemory, manners_of
-from evennia_ai.game.rights import as_player
-from evennia_ai.game.running import (
-    FAILED,
-    in_order,
-    run_command,
-    then,
-    told_meanwhile,
-)
+from evennia_ai.game.rights import as_player, passes
+from evennia_ai.game.running import FAILED, act, run_command, told_meanwhile
 from evennia_ai.game.seeing import (
     described,
     face_of,
@@ -59,6 +50,7 @@ from evennia_ai.game.seeing import (
     name_of,
     names_of,
     plain,
+    rooms_from,
     seen,
     stable_id,
 )
@@ -90,9 +82,6 @@ _LINK_TAG = re.compile(r"\|(?=l[cute])")
 _ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
 # What `rpsystem` puts before a speech for the speaker's name.
 _OWN_REFERENCE = re.compile(r"[/@]me\s+", re.IGNORECASE)
-# Its form of speech inside a pose, which each listener understands as far as they know the
-# language: `"hello"`, or `elvish"hello"`.
-_SPEECH = re.compile(r'((?<!\w)\w+)?(".*")')
 # What a player types to carry things, and Evennia's commands for it, for a game without its own.
 ACT_BY = {
     "get": "get {thing}",
@@ -100,7 +89,7 @@ ACT_BY = {
     "drop": "drop {thing}",
     "give": "give {thing} to {person}",
 }
-_EVENNIAS = {"get": CmdGet, "drop": CmdDrop, "give": CmdGive}
+_EVENNIAS = {"get": CmdGet, "get_from": CmdGet, "drop": CmdDrop, "give": CmdGive}
 
 
 def literal(text: str) -> str:
@@ -114,26 +103,11 @@ def _reason(told: Sequence[str]) -> str:
     return ": " + " ".join(told).rstrip(".") if told else ""
 
 
-@dataclass(frozen=True)
-class _Pose:
-    """A text that each in a room is shown as they understand it.
-
-    Evennia's `msg_contents` asks it for each listener's text, as it asks an object for its name.
-    """
-
-    text: str
-    speaker: DefaultCharacter
-
-    def get_display_name(self, looker: DefaultObject, **kwargs: Any) -> str:
-        """What a listener gets of it."""
-        process = getattr(looker, "process_language", None)
-        if process is None:
-            return self.text
-        return _SPEECH.sub(lambda m: process(m[2], self.speaker, m[1]), self.text)
-
-
 class GameHandler:
-    """The game as one assistant meets it: text is escaped, errors are `ToolError`."""
+    """The game as one assistant meets it: text is escaped, errors are `ToolError`.
+
+    What names an `asker` (a stable id) shows and touches only what they may see, too.
+    """
 
     def __init__(self, character: DefaultCharacter):
         self.character = character
@@ -149,78 +123,75 @@ class GameHandler:
         return name_of(obj, self.character)
 
     def say(self, text: str, to: str | None = None) -> Told:
-        """Speak aloud, in pieces of MUD length; `to` somebody here (stable id) where it says so.
-
-        Only Evennia's own way of saying things can name a listener.
-        """
-        room = self._room
-        person = next((obj for obj in room.contents if to and stable_id(obj) == to), None)
-        options: dict[str, Any] = {}
-        if person is not None and type(self.character).at_say is DefaultObject.at_say:
-            line = '{object} says to {listener}, "{speech}"'
-            options = {"msg_location": line, "mapping": {"listener": person}}
-        return self._voice(self._pieces(text), **options)
-
-    def _voice(
-        self, pieces: list[str], people: Sequence[DefaultObject] | None = None, **options: Any
-    ) -> Told:
-        """Say by the game's own command, or the body's hooks; whisper to some people by those."""
-        body = self.character
-        if people:
-            options = {"whisper": True, "receivers": people}
-
-        def speak(piece: str) -> None:
-            speech = body.at_pre_say(piece, **({} if "mapping" in options else options))
-            if speech and (reference := _OWN_REFERENCE.match(speech)):
-                self._pose(speech[reference.end() :], "whisper" if people else "say", people)
-            elif speech:
-                body.at_say(speech, msg_self=None, **options)
-            else:
-                raise ToolError("the game lets you say nothing here")
-
-        way = "" if people else "say"
-        return in_order(partial(self._utter, piece, partial(speak, piece), way) for piece in pieces)
+        """Speak aloud, in pieces of MUD length; `to` somebody here (stable id) where it says so."""
+        return self._utter("say", self._pieces(text), to=to)
 
     def emote(self, text: str) -> Told:
-        """Pose by the game's own command, else: the name, then the text."""
-        pieces = self._pieces(text)[:1]
-        return in_order(partial(self._utter, p, partial(self._pose, p), "pose") for p in pieces)
+        """Pose: the name, then the text."""
+        return self._utter("pose", self._pieces(text)[:1])
 
-    def _utter(self, text: str, hooks: Callable[[], object], way: str) -> Told:
-        """Say or pose by the command that ``EVENNIA_AI_SPEAK_BY`` names for it, else by hooks."""
-        name = conf.setting("SPEAK_BY").get(way)
+    @act
+    def _utter(
+        self,
+        way: str,
+        pieces: Sequence[str],
+        people: Sequence[DefaultObject] = (),
+        to: str | None = None,
+    ) -> Any:
+        """Say or pose, by the command that ``EVENNIA_AI_SPEAK_BY`` names for it, else by hooks."""
+        name, told = conf.setting("SPEAK_BY").get(way), list[str]()
         command = self._command(name) if name else None
-        if command is None:
-            told: list[str] = []
-            with told_meanwhile(self.character, told):
-                try:
-                    hooks()
-                except ToolError as error:
-                    raise ToolError(f"{error}{_reason(told)}") from error
-                except Exception as error:  # noqa: BLE001 - of the game's own hooks and rooms
-                    logger.log_trace()
-                    raise ToolError(f"the game failed to show it: {error!r}") from error
-            return tuple(told)
-
-        def ended(told: Sequence[str]) -> Sequence[str]:
-            if FAILED.format(command.key) in told:
+        for piece in pieces:
+            if command is None:
+                told += self._by_hooks(way, piece, people, to)
+                continue
+            lines = yield run_command(self.character, command, piece.replace("\n", " "))
+            if FAILED.format(command.key) in lines:
                 raise ToolError(f"the game's command `{command.key}` failed")
-            return told
+            told += lines
+        return tuple(told)
 
-        return then(run_command(self.character, command, text.replace("\n", " ")), ended)
+    def _by_hooks(
+        self, way: str, text: str, people: Sequence[DefaultObject], to: str | None
+    ) -> list[str]:
+        """Say, whisper or pose by the body's hooks; what the game tells the body of it."""
+        with told_meanwhile(self.character) as told:
+            try:
+                if way == "pose":
+                    self._pose(text, way)
+                else:
+                    self._speak(way, text, people, to)
+            except ToolError as error:
+                raise ToolError(f"{error}{_reason(told)}") from error
+            except Exception as error:  # noqa: BLE001 - of the game's own hooks and rooms
+                logger.log_trace()
+                raise ToolError(f"the game failed to show it: {error!r}") from error
+        return told
 
-    def _pose(
-        self, text: str, kind: str = "pose", people: Sequence[DefaultObject] | None = None
-    ) -> None:
+    def _speak(self, way: str, text: str, people: Sequence[DefaultObject], to: str | None) -> None:
+        """Speak by Evennia's hooks, which only in their own form can name a listener."""
+        body, options = self.character, dict[str, Any]()
+        if people:
+            options = {"whisper": True, "receivers": people}
+        speech = body.at_pre_say(text, **options)
+        if not speech:
+            raise ToolError("the game lets you say nothing here")
+        if reference := _OWN_REFERENCE.match(speech):
+            return self._pose(speech[reference.end() :], way, people)
+        listener = next((obj for obj in self._room.contents if to and stable_id(obj) == to), None)
+        if listener is not None and type(body).at_say is DefaultObject.at_say:
+            line = '{object} says to {listener}, "{speech}"'
+            options = {"msg_location": line, "mapping": {"listener": listener}}
+        body.at_say(speech, msg_self=None, **options)
+
+    def _pose(self, text: str, kind: str, people: Iterable[Any] = ()) -> None:
         """Show a text behind the body's name, as each knows it, to some people or the room."""
-        body, line, pose = self.character, "{actor} {pose}", _Pose(text, self.character)
-        if people is None:
-            mapping = {"actor": body, "pose": pose}
+        body, line = self.character, "{actor} {pose}"
+        if not people:
+            mapping = {"actor": body, "pose": text}
             self._room.msg_contents(text=(line, {"type": kind}), mapping=mapping, from_obj=body)
-            return
         for person in people:
-            name = body.get_display_name(person)
-            shown = line.format(actor=name, pose=pose.get_display_name(person))
+            shown = line.format(actor=body.get_display_name(person), pose=text)
             person.msg(text=(shown, {"type": kind}), from_obj=body)
 
     def whisper(self, target: str, text: str, audience: str = "public") -> Told:
@@ -228,7 +199,7 @@ class GameHandler:
         person = self._meant(target, "people", None)
         if is_private(audience) and stable_id(person) not in members(audience):
             raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
-        return self._voice(self._pieces(text), [person])
+        return self._utter("whisper", self._pieces(text), [person])
 
     def _page(self, speaker_id: str, shown: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
@@ -242,9 +213,10 @@ class GameHandler:
         name = plain(self.character.get_display_name(account))
         account.msg(f"|c{name}|n |wpages:|n {shown}", from_obj=self.character)
 
+    @act
     def speak(
         self, text: str, audience: str, channel: str, asker: str | None, to: str | None = None
-    ) -> Told:
+    ) -> Any:
         """Answer a turn's audience the way it spoke; a whisper goes to all of a talk.
 
         Said aloud, words and poses come in their order; `to` is the stable id of whom the words
@@ -252,24 +224,26 @@ class GameHandler:
         """
         if audience == STAFF:
             raise ToolError("what is for staff alone is not spoken")
+        told: tuple[str, ...] = ()
         is_secret = is_private(audience) and not self.only_present(audience)
         if channel == "page" and asker:
             self._page(asker, " ".join(self._pieces(text)))
-            return ()
-        if is_secret or (channel == "whisper" and asker):
-            first = self._meant(asker or next(iter(members(audience))), "people", None)
-            circle = [obj for obj in self._room.contents if stable_id(obj) in members(audience)]
-            return self._voice(self._pieces(text), list(dict.fromkeys([first, *circle])))
-        return in_order(
-            partial(self.say, piece.text, to)
-            if piece.is_spoken
-            else partial(self.emote, piece.text)
-            for piece in pieces(text, self.character.key)
-        )
+        elif is_secret or (channel == "whisper" and asker):
+            circle = {asker, *members(audience)}
+            people = [obj for obj in self._room.contents if stable_id(obj) in circle]
+            if not people:
+                raise ToolError("nobody whom this is for is here")
+            told = yield self._utter("whisper", self._pieces(text), people)
+        else:
+            for piece in pieces(text, self.character.key):
+                spoken = self.say(piece.text, to) if piece.is_spoken else self.emote(piece.text)
+                told += yield spoken
+        return told
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
         """Show a line about the assistant to a turn's audience alone; nobody hears it as speech."""
-        self._pose(literal(text), SIGN, self._shown_to(audience, channel, asker))
+        if people := self._shown_to(audience, channel, asker):
+            self._pose(literal(text), SIGN, people)
 
     def show_typing(self, is_typing: bool, audience: str, channel: str, asker: str | None) -> None:
         """Let web clients show that the assistant thinks, as Evennia 6.1 shows who types."""
@@ -284,11 +258,11 @@ class GameHandler:
 
     def _shown_to(self, audience: str, channel: str, asker: str | None) -> list[Any]:
         """Who may know of a turn: those here, its circle alone, or the account that paged."""
-        here = self.character.location.contents if self.character.location else ()
-        account = self._account(asker, True) if channel == "page" and asker else None
-        circle = members(audience) if is_private(audience) else None
-        seers = [obj for obj in here if circle is None or stable_id(obj) in circle]
-        return [account] if account else [obj for obj in seers if obj is not self.character]
+        if channel == "page" and asker and (account := self._account(asker, has_paged=True)):
+            return [account]
+        room, circle = self.character.location, members(audience)
+        others = [obj for obj in (room.contents if room else ()) if obj is not self.character]
+        return [obj for obj in others if not is_private(audience) or stable_id(obj) in circle]
 
     def account_id(self, asker: str) -> str:
         """Who answers for what somebody asks: an account, a guest's address; empty for nobody."""
@@ -297,11 +271,11 @@ class GameHandler:
 
     def _account(self, asker: str, has_paged: bool = False) -> AccountDB | None:
         """The account behind somebody; of who `has_paged` the one that did, whoever plays now."""
-        found, script = find(asker), self.character.assistant
+        found = find(asker)
         account = found if isinstance(found, AccountDB) else getattr(found, "account", None)
         if account is not None and not has_paged:
             return account
-        for message in reversed(script.history.messages() if script else ()):
+        for message in reversed(self.character.assistant.history.messages()):
             if message.channel == "page" and message.speaker_id == asker:
                 return find(message.metadata.get("account", "")) or account
         return account
@@ -310,12 +284,12 @@ class GameHandler:
         """Whose lines caused what somebody asks, to bound that; empty for staff."""
         account, room = self._account(asker), self.character.location
         if account is None and room is not None:  # a scripted character, or an assistant
-            asker = room.ndb.ai_manners.talk.player if room.ndb.ai_manners else asker
+            asker = manners_of(room).talk.player
             account = self._account(asker)
         if account is None:
             return asker
-        person, assistant = find(asker), self.character.assistant
-        controls = isinstance(person, DefaultObject) and assistant.may_change(person)
+        person = find(asker)
+        controls = isinstance(person, DefaultObject) and self.character.assistant.may_change(person)
         is_staff = controls or account.is_superuser or account.check_permstring("Builder")
         return "" if is_staff else holder_of(account)
 
@@ -325,33 +299,23 @@ class GameHandler:
         return plain(found.key) if found else account
 
     def look(self, target: str | None = None, asker: str | None = None) -> str:
-        """The room, or one thing in it or carried, as the assistant sees it.
-
-        Nothing is shown that `asker` may not see themselves.
-        """
-        body, person, text, thing = self.character, self._asker(asker), "", self._room
-        if target:
-            try:
-                thing = self._meant(target, "", asker)
-            except ToolError:  # perhaps a detail of Evennia's ExtendedRoom
-                text = getattr(thing, "get_detail", lambda *_: "")(target, body)
-                if not text:
-                    raise
-        for looker in filter(None, (body, person)):
-            if not thing.access(looker, "view", default=True):
-                raise ToolError(f"you cannot see {target or 'anything here'}")
-        if person is not None and not text:  # what the one who asks sees, if that is less
-            mine, theirs = (set(seen(thing, each)) - {body, person} for each in (body, person))
-            if not mine <= theirs:
-                both = ", ".join(map(self._name, mine & theirs))
-                text = "\n".join(filter(None, (self._name(thing), described(thing, body), both)))
-        told: list[str] = []
-        if not text:
-            with told_meanwhile(body, told):  # some rooms send it, and return nothing
+        """The room, or one thing in it or carried, as the assistant sees it."""
+        body, person = self.character, self._asker(asker)
+        thing = self._meant(target, "", asker) if target else self._room
+        lookers = [*filter(None, (body, person))]
+        if not all(thing.access(looker, "view", default=True) for looker in lookers):
+            raise ToolError(f"you cannot see {target or 'anything here'}")
+        mine, theirs = ({*seen(thing, looker)} - {*lookers} for looker in (lookers[0], lookers[-1]))
+        if mine <= theirs:
+            with told_meanwhile(body) as told:  # some rooms send it, and return nothing
                 text = thing.return_appearance(body) or "\n".join(told)
+        else:
+            both = ", ".join(map(self._name, mine & theirs))
+            text = "\n".join(filter(None, (self._name(thing), described(thing, body), both)))
         return plain(text)[: 4 * DESCRIPTION_CHARS]
 
-    def move(self, direction: str, asker: str | None = None) -> str | Deferred[str]:
+    @act
+    def move(self, direction: str, asker: str | None = None) -> Any:
         """Walk through an exit, by its locks; returns what is seen there.
 
         For an `asker` whom it does not obey, it walks only where they may walk too.
@@ -359,18 +323,17 @@ class GameHandler:
         way = self._meant(direction, "exit", asker)
         if not self._lets(asker, way, "traverse"):
             raise ToolError(f"the way `{self._name(way)}` is barred to you")
-        return then(self._go(way), lambda _: self.look(asker=asker))
+        yield self._go(way)
+        return self.look(asker=asker)
 
+    @act
     def _go(self, way: DefaultObject) -> Any:
         """Walk through an exit, by its locks, to the end; `ToolError` where that fails."""
         before, command = self._room, getattr(way, "exit_command", ExitCommand)()
         command.obj = way
-
-        def arrived(told: Sequence[str]) -> None:
-            if self.character.location is before:
-                raise ToolError(f"you could not go `{self._name(way)}`{_reason(told)}")
-
-        return then(run_command(self.character, command, ""), arrived)
+        told = yield run_command(self.character, command, "")
+        if self.character.location is before:
+            raise ToolError(f"you could not go `{self._name(way)}`{_reason(told)}")
 
     def step_towards(self, place: str) -> str:
         """Walk through the next exit on the way to a room, by name: a word of `turns.routine`.
@@ -390,18 +353,11 @@ class GameHandler:
 
     def _way(self, place: str, is_open: bool) -> DefaultObject | None:
         """The first exit of a shortest way to a room within `MOST_ROOMS`; the room if here."""
-        body, first = self.character, {self._room: self._room}
-        rooms = [self._room]
-        for room in islice(rooms, MOST_ROOMS):  # the list grows meanwhile
+        body = self.character
+        for room, path in islice(rooms_from(self._room, body, is_open), MOST_ROOMS):
             names = {bare(plain(n)) for n in (room.key, f"#{room.id}", *room.aliases.all())}
             if place in names or (place == "home" and room is body.home):
-                return first[room]
-            for way in room.exits:
-                is_seen = way.access(body, "view", default=True)
-                is_new = way.destination not in first
-                if is_seen and is_new and (not is_open or way.access(body, "traverse")):
-                    first[way.destination] = way if room is self._room else first[room]
-                    rooms.append(way.destination)
+                return path[0] if path else room
         return None
 
     def _command(self, name: str) -> Command | None:
@@ -410,55 +366,41 @@ class GameHandler:
         may = command is not None and command.access(as_player(self.character), "cmd")
         return command if may else None
 
-    def _carry(self, act: str, thing: DefaultObject, place: DefaultObject, **named: Any) -> Any:
-        """Get, drop or give a thing by typing the command for it once.
+    @act
+    def _carry(
+        self, deed: str, thing: DefaultObject, place: DefaultObject, **named: DefaultObject
+    ) -> Any:
+        """Get, drop or give a thing by typing the command for it once; what was done in words.
 
-        Returns, when the command has ended, the thing, or what came to hand instead of it, and what
-        was done in words; raises `ToolError` with what the game told the body, if nothing came.
+        Raises `ToolError` with what the game told the body, if the thing is not in its place then.
         """
-        body, before = self.character, self.character.contents
-        typed, objects = conf.setting("ACT_BY").get(act, ACT_BY[act]), {"thing": thing, **named}
-        means = {}
+        body, means = self.character, {}
+        typed, objects = conf.setting("ACT_BY").get(deed, ACT_BY[deed]), {"thing": thing, **named}
         for slot, obj in objects.items():
-            called = self._name(obj).casefold()
+            name = self._name(obj)
+            typed = typed.replace(f"{{{slot}}}", name)
             # Without the number that begins it, too: Evennia takes that for a count.
-            for key in {called, called.lstrip("0123456789").strip()}:
-                means[key] = (obj, obj.location)
-            typed = typed.replace(f"{{{slot}}}", self._name(obj))
+            for key in (name, name.lstrip("0123456789").strip()):
+                means[key.casefold()] = (obj, obj.location)
         name, _, arguments = typed.partition(" ")
-        command = self._command(name)
-        if command is None and body.cmdset.current.get(name) is not None:
+        command = body.cmdset.current.get(name) or _EVENNIAS[deed]()
+        if not command.access(as_player(body), "cmd"):
             raise ToolError(f"you may not `{name}` here")
-        command = command or _EVENNIAS[act.partition("_")[0]]()
-
-        def end(outcome: object) -> object:
-            body.ndb.ai_means = None
-            return outcome
-
-        def moved(told: Sequence[str]) -> tuple[DefaultObject, str]:
-            hand = [each for each in body.contents if each not in before]
-            for here in (thing, *hand):
-                if here.location is place:
-                    return here, f"You {typed}. {self._burden()}"
-            raise ToolError(f"`{typed}` failed{_reason(told)}. {self._burden()}")
-
         # Where names alone do not tell them apart, the command asks as it asks players.
         are_told_apart = len({obj for obj, _ in means.values()}) == len(objects)
         body.ndb.ai_means = means if are_told_apart else None
         try:
-            told = run_command(body, command, arguments)
-        except BaseException:
-            end(None)
-            raise
-        if isinstance(told, Deferred):
-            return told.addBoth(end).addCallback(moved)
-        end(told)
-        return moved(told)
+            told = yield run_command(body, command, arguments)
+        finally:
+            body.ndb.ai_means = None
+        burden = f"You carry {', '.join(self.carried()) or 'nothing'}."
+        if thing.location is not place:
+            raise ToolError(f"`{typed}` failed{_reason(told)}. {burden}")
+        return f"You {typed}. {burden}"
 
     def get(self, thing: str, asker: str | None = None) -> str | Deferred[str]:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
-        lying = self._ordered(self._meant(thing, "lying", asker), asker)
-        return then(self._pick_up(lying), itemgetter(1))
+        return self._pick_up(self._ordered(thing, "lying", asker))
 
     def _pick_up(self, thing: DefaultObject) -> Any:
         if thing.location is self._room:
@@ -467,27 +409,38 @@ class GameHandler:
 
     def drop(self, thing: str, asker: str | None = None) -> str | Deferred[str]:
         """Put down something carried, for whoever asks; tells what is carried then."""
-        burden = self._ordered(self._meant(thing, "carried", asker), asker)
-        return then(self._carry("drop", burden, self._room), itemgetter(1))
+        return self._carry("drop", self._ordered(thing, "carried", asker), self._room)
 
-    def give(self, thing: str, to: str, asker: str | None = None) -> str | Deferred[str]:
+    @act
+    def give(self, thing: str, to: str, asker: str | None = None) -> Any:
         """Hand something carried, else something that lies here, to somebody seen here."""
         person = self._meant(to, "people", asker)
-        if person not in self._seen():
-            raise ToolError("you do not see whom to give it to")
-        gift = self._ordered(self._meant(thing, "lying or carried", asker), asker)
+        gift = self._ordered(thing, "lying or carried", asker)
+        if gift.location is not self.character:
+            yield self._pick_up(gift)
+        told = yield self._carry("give", gift, person, person=person)
+        return told
 
-        def hand_over(held: tuple[DefaultObject, str]) -> Any:
-            # What came to hand may be another thing.
-            burden = held[0] if held[0] is gift else self._ordered(held[0], asker)
-            return self._carry("give", burden, person, person=person)
+    def _ordered(self, name: str, place: str, asker: str | None) -> DefaultObject:
+        """The thing of a name that the assistant may fetch or give for `asker`.
 
-        is_carried = gift.location is self.character
-        held = (gift, "") if is_carried else self._pick_up(gift)
-        return then(then(held, hand_over), itemgetter(1))
+        It may for those it obeys, and for anybody who passes the thing's lock `give`.
+        """
+        thing = self._meant(name, place, asker)
+        if not self._may_order(thing, asker):
+            known = self.identify(asker or "")
+            raise NotObeyedError(known["key"] if known else "whoever asks")
+        return thing
 
-    def _burden(self) -> str:
-        return f"You carry {', '.join(self.carried()) or 'nothing'}."
+    def _may_order(self, thing: DefaultObject, asker: str | None) -> bool:
+        return self._lets(asker, thing, "give", default=False, no_superuser_bypass=True)
+
+    def _lets(self, asker: str | None, thing: DefaultObject, lock: str, **strict: bool) -> bool:
+        """Whether a thing's lock passes whoever asks; those it obeys need not pass it."""
+        if asker is None or self.obeys(asker):
+            return True
+        person = find(asker)
+        return person is not None and bool(thing.access(person, lock, **strict))
 
     def company(self, idle_s: float) -> tuple[str, ...]:
         """Players seen here who are not idle and let assistants listen, by stable id."""
@@ -509,7 +462,7 @@ class GameHandler:
         return manners_of(self._room)
 
     def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
-        """People here whom the assistant sees, and `asker` too: id, name, player, assistant, open.
+        """People here: id, name, player, assistant, open.
 
         The id is that of a mask where they wear one. Open is who wears none and hides from nobody.
         """
@@ -532,19 +485,20 @@ class GameHandler:
         return {stable_id(o): bool(o.has_account) for o in others if o is not self.character}
 
     def _asker(self, asker: str | None) -> DefaultObject | None:
-        person = find(asker) if asker else None
+        person = find(asker or "")
         return person if isinstance(person, DefaultObject) else None
 
     def _seen(self, asker: str | None = None) -> list[DefaultObject]:
-        """What is in the room besides the assistant, as far as it sees it, and `asker` too.
-
-        Somebody always sees themselves.
-        """
+        """What is seen in the room besides the assistant; somebody always sees themselves."""
         room, person = self.character.location, self._asker(asker)
         if room is None:
             return []
-        theirs = None if person is None else {*seen(room, person), person}
-        return [obj for obj in seen(room, self.character) if theirs is None or obj in theirs]
+        objects = seen(room, self.character)
+        return (
+            objects
+            if person is None
+            else [o for o in objects if o in {person, *seen(room, person)}]
+        )
 
     def clock(self, is_game: bool, now: float) -> datetime:
         """Date and time, of the game's own time or of the server's time zone at `now`."""
@@ -557,38 +511,37 @@ class GameHandler:
         An account that plays nobody is told by a page, as it has paged.
         """
         found = find(person)
-        if isinstance(found, AccountDB):
-            return anywhere and found.sessions.count() > 0 and not is_ignored(found)
-        if not isinstance(found, DefaultObject) or not found.has_account or is_ignored(found):
+        if found is None or is_ignored(found):
             return False
-        return anywhere or found in self._seen()
+        if isinstance(found, AccountDB):
+            return anywhere and found.sessions.count() > 0
+        return bool(found.has_account) and (anywhere or found in self._seen())
 
     def tell(self, person: str, text: str) -> None:
         """Tell a player something as it is: by a whisper here, by a page elsewhere."""
         found, words = find(person), literal(text)
         if found in self._seen():
-            self._voice([words], [found])
+            self._utter("whisper", [words], [found])
         else:
             self._page(person, words)
 
     def player_called(self, name: str) -> tuple[str, str]:
-        """Name and stable id of the one player's character that a name means."""
-        wanted = folded(name.strip())
-        known = (find(profile.id) for profile in self.character.entities.called(name))
-        anywhere = [find(wanted), *known, *ObjectDB.objects.filter(db_key__iexact=name.strip())]
+        """Name and stable id of the one player's character that a name means: here, or anywhere."""
+        wanted = name.strip()
+        known = [find(profile.id) for profile in self.character.entities.called(name)]
+        anywhere = [find(wanted), *known, *ObjectDB.objects.filter(db_key__iexact=wanted)]
         for among in (self._seen(), anywhere):
-            people = {
-                stable_id(obj): self._name(obj)
-                for obj in among
-                if isinstance(obj, DefaultObject) and is_person(obj) and not is_assistant(obj)
-                if wanted in (folded(self._name(obj)), face_of(obj, self.character))
-            }
-            if len(people) == 1:
-                [(person_id, key)] = people.items()
-                return key, person_id
-            if people:
+            people = {obj for obj in among if obj and is_person(obj) and not is_assistant(obj)}
+            called = [obj for obj in people if self._is_called(obj, wanted)]
+            if len(called) > 1:
                 raise ToolError(f"several players are called `{name[:60]}`")
+            if called:
+                return self._name(called[0]), stable_id(called[0])
         raise ToolError(f"no players are called `{name[:60]}`")
+
+    def _is_called(self, obj: DefaultObject, name: str) -> bool:
+        """Whether a name is that, or the id, by which the assistant knows somebody."""
+        return name == face_of(obj, self.character) or folded(name) == folded(self._name(obj))
 
     def time(self, now: float) -> str:
         """The time as people say it: of the game's calendar, else of the server's time zone.
@@ -610,22 +563,27 @@ class GameHandler:
         that is not its name, as a description in Evennia's `rpsystem`.
         """
         room, body = self.character.location, self.character
-        name = name_of(body)
-        called = "" if name == plain(body.key) else name
-        lookers = [*filter(None, (body, self._asker(asker)))]
-        if room is None or not all(room.access(each, "view", default=True) for each in lookers):
-            key = "nowhere" if room is None else DARK
-            return {"id": "", "key": key, "description": "", "exits": [], "called": called}
-        return {
-            "id": stable_id(room),
-            "key": self._name(room),
-            "description": described(room, body)[:DESCRIPTION_CHARS],
-            "exits": [self._name(way) for way in self._seen(asker) if way.destination],
-            "called": called,
+        place = {
+            "id": "",
+            "key": "nowhere",
+            "description": "",
+            "exits": [],
+            "called": name_of(body),
         }
+        if place["called"] == plain(body.key):
+            place["called"] = ""
+        if room is None:
+            return place
+        lookers = filter(None, (body, self._asker(asker)))
+        if not all(room.access(looker, "view", default=True) for looker in lookers):
+            return {**place, "key": DARK}
+        description = described(room, body)[:DESCRIPTION_CHARS]
+        exits = [self._name(way) for way in self._seen(asker) if way.destination]
+        own = {"id": stable_id(room), "key": self._name(room), "description": description}
+        return {**place, **own, "exits": exits}
 
     def things(self, asker: str | None = None) -> dict[str, str]:
-        """What the assistant and `asker` see here besides people and ways out: names by id."""
+        """What is seen here besides people and ways out: names by id."""
         return {stable_id(o): self._numbered(o) for o in self._lying(asker)}
 
     def _lying(self, asker: str | None) -> list[DefaultObject]:
@@ -642,19 +600,21 @@ class GameHandler:
         """What the body carries, by name."""
         return tuple(map(self._numbered, self.character.contents))
 
+    def _numbered(self, thing: DefaultObject) -> str:
+        return plain(thing.get_numbered_name(1, self.character, return_string=True))
+
     def identify(self, name: str) -> dict[str, str] | None:
         """Somebody or something seen here, by name, or here by stable id: id, key, kind.
 
         The id is that of a mask where they wear one.
         """
-        room = self.character.location
-        wanted = folded(name.strip())
+        room, wanted = self.character.location, name.strip()
         if room is None:
             return None
         visible = {room, self.character, *self._seen()}
         for obj in [room, *room.contents]:
             names = names_of(obj, self.character) if obj in visible else ()
-            if name.strip() == stable_id(obj) or wanted in map(folded, names):
+            if wanted == stable_id(obj) or folded(wanted) in map(folded, names):
                 kind = "place" if obj is room else "person" if is_person(obj) else "thing"
                 key = self._name(obj) if obj in visible else UNSEEN
                 return {"id": face_of(obj, self.character), "key": key, "kind": kind}
@@ -664,32 +624,54 @@ class GameHandler:
         """What a name or a stable id means in a place of `parameters.Name`; `ToolError` if none."""
         return self._as_named(self._meant(name, place, asker))
 
+    def named_here(self, asker: str | None = None) -> list[Named]:
+        """All that a word of `asker` may name here: people, things, exits, what it carries."""
+        if self.character.location is None:
+            return []
+        return list(map(self._as_named, self._within_reach("", asker)))
+
+    def _as_named(self, obj: DefaultObject) -> Named:
+        kind = "person" if is_person(obj) else "exit" if obj.destination else "thing"
+        if obj is self.character.location:
+            kind = "place"
+        return Named(stable_id(obj), names_of(obj, self.character), kind)
+
     def _meant(self, name: str, place: str, asker: str | None) -> DefaultObject:
         """The object that a name or a stable id means in a place of `parameters.Name`."""
         body = self.character
-        match place:
-            case "exit":
-                among = [obj for obj in self._seen(asker) if obj.destination]
-            case "carried":
-                among = body.contents
-            case "lying":
-                among = [*self._seen(asker), *self._boxed(asker)]
-            case "lying or carried":
-                among = [*body.contents, *self._seen(asker), *self._boxed(asker)]
-            case "people":
-                around = self._within_reach(name, asker)
-                among = [obj for obj in around if is_person(obj) and obj is not body]
-            case _:
-                among = [*self._within_reach(name, asker), body]
-        found = self._found(name, among)
-        if not found:
+        lying = [*self._seen(asker), *self._boxed(asker)]
+        reach = [*self._within_reach(name, asker), body]
+        places = {
+            "exit": [obj for obj in lying if obj.destination],
+            "carried": body.contents,
+            "lying": lying,
+            "lying or carried": [*body.contents, *lying],
+            "people": [obj for obj in reach if is_person(obj) and obj is not body],
+        }
+        among = places.get(place, reach)
+        objects = self._called(name, among)
+        if not objects:
             known = ", ".join(map(self._name, among[:MOST_NAMED])) or "nothing"
             raise ToolError(f"there is no `{name}` here; there is: {known}")
-        people = [obj for obj in found if is_person(obj)]
+        people = [obj for obj in objects if is_person(obj)]
         if len(people) > 1:
             ids = ", ".join(f"{self._name(o)} [{face_of(o, body)}]" for o in people)
             raise ToolError(f"there are several `{name}` here, say which id: {ids}")
-        return found[0]
+        return objects[0]
+
+    def _called(self, name: str, among: Sequence[DefaultObject]) -> list[DefaultObject]:
+        """Those of some things that an id or a name means, in whole or in its last words."""
+        wanted, body = name.strip(), self.character
+        among = list(dict.fromkeys(among))
+        objects = [o for o in among if wanted in (stable_id(o), face_of(o, body))]
+        for called in (wanted, _ARTICLE.sub("", wanted)):
+            if not objects:
+                hits = body.search(called, candidates=among, quiet=True)
+                objects = [obj for obj in hits if obj in among]
+        if objects:
+            return objects
+        wanted = plain(wanted).lower()  # Evennia's search tells normal forms apart
+        return [o for o in among if wanted in (n.lower() for n in names_of(o, body))]
 
     def _boxed(self, asker: str | None) -> list[DefaultObject]:
         """What lies in containers here, as far as `asker` sees it and may take it, too.
@@ -705,26 +687,14 @@ class GameHandler:
             if person is None or obj in seen(box, person)
         ]
 
-    def named_here(self, asker: str | None = None) -> list[Named]:
-        """All that a word of `asker` may name here: people, things, exits, what it carries."""
-        if self.character.location is None:
-            return []
-        return list(map(self._as_named, self._within_reach("", asker)))
-
-    def _as_named(self, obj: DefaultObject) -> Named:
-        kind = "person" if is_person(obj) else "exit" if obj.destination else "thing"
-        if obj is self.character.location:
-            kind = "place"
-        return Named(stable_id(obj), names_of(obj, self.character), kind)
-
     def _within_reach(self, name: str, asker: str | None) -> list[DefaultObject]:
         """What a name may mean: what is seen and carried, the room, and whoever has it as id.
 
         Where somebody asks, that id names nobody unseen but them.
         """
-        by_id = [obj for obj in self._room.contents if stable_id(obj) == name.strip()]
-        if asker is not None and name.strip() != asker:
-            by_id = []
+        wanted = name.strip()
+        is_meant = asker is None or wanted == asker
+        by_id = [obj for obj in self._room.contents if is_meant and stable_id(obj) == wanted]
         return [*by_id, *self._seen(asker), *self.character.contents, self._room]
 
     def people_in(self, text: str) -> dict[str, Profile]:
@@ -739,7 +709,7 @@ class GameHandler:
     def allowed(self, lock: str, asker: str | None) -> bool:
         """Whether a tool's lock passes both the assistant and the one who asked."""
         people = [self.character] if asker is None else [self.character, find(asker)]
-        return all(person is not None and self._passes(person, lock) for person in people)
+        return all(person is not None and passes(person, lock) for person in people)
 
     def needs_rank(self, lock: str, objects: Iterable[Named], asker: str | None) -> bool:
         """Whether an act passes a lock only by more than a player's rights; whose does not matter.
@@ -759,28 +729,30 @@ class GameHandler:
         things = [thing for named in objects if (thing := find(named.id)) is not None]
         things += [thing.location for thing in things if thing.location is not None]
 
-        def passed(somebody: TypedObject, **strict: bool) -> set[tuple[object, str]]:
+        def passed(somebody: TypedObject | None, **strict: bool) -> set[tuple[object, str]]:
+            if somebody is None:
+                return set()
             locks = product(things, _ACT_LOCKS)
             names = {(each, name) for each, name in locks if each.access(somebody, name, **strict)}
-            return names | ({(None, lock)} if self._passes(somebody, lock) else set())
+            return names | ({(None, lock)} if passes(somebody, lock) else set())
 
-        def by_rank(somebody: TypedObject) -> set[tuple[object, str]]:
-            return passed(somebody) - passed(as_player(somebody), no_superuser_bypass=True)
+        def by_rank(somebody: TypedObject | None) -> set[tuple[object, str]]:
+            twin = as_player(somebody) if somebody is not None else None
+            return passed(somebody) - passed(twin, no_superuser_bypass=True)
 
-        own, person = by_rank(self.character), find(asker or "")
-        if own - (passed(person) if person is not None else set()):
+        person = find(asker or "")
+        own, theirs = by_rank(self.character), by_rank(person)
+        if own - passed(person):
             raise ToolError("that is barred to whoever asks: it needs more than a player's rights")
-        theirs = by_rank(person) if person is not None else set()
         if asker is not None and self.obeys(asker):
             theirs &= {(None, lock)}
         return bool(own | theirs)
 
     def obeys(self, asker: str) -> bool:
         """Whether `asker` controls the body or passes the option `obeys`."""
-        person, script = find(asker), self.character.assistant
-        return bool(person and script) and bool(
-            self.character.access(person, "control")
-            or self._passes(person, f"tool:{script.config.obeys}")
+        person, body = find(asker), self.character
+        return person is not None and bool(
+            body.access(person, "control") or passes(person, f"tool:{body.assistant.config.obeys}")
         )
 
     def lore(self, text: str, line: str, audience: str) -> Deferred[list[Verdict]]:
@@ -793,34 +765,6 @@ class GameHandler:
         listeners = hearers(room) if room is not None else ()
         return all(stable_id(o) in circle for o in listeners if o is not self.character)
 
-    def _ordered(self, thing: DefaultObject, asker: str | None) -> DefaultObject:
-        """A thing that the assistant may fetch or give for `asker`, else a `ToolError`.
-
-        It may for those it obeys, and for anybody who passes the thing's lock `give`.
-        """
-        if not self._may_order(thing, asker):
-            known = self.identify(asker or "")
-            raise NotObeyedError(known["key"] if known else "whoever asks")
-        return thing
-
-    def _may_order(self, thing: DefaultObject, asker: str | None) -> bool:
-        return self._lets(asker, thing, "give", default=False, no_superuser_bypass=True)
-
-    def _lets(self, asker: str | None, thing: DefaultObject, lock: str, **strict: bool) -> bool:
-        """Whether a thing's lock passes whoever asks; those it obeys need not pass it."""
-        if asker is None or self.obeys(asker):
-            return True
-        person = find(asker)
-        return person is not None and bool(thing.access(person, lock, **strict))
-
-    def _numbered(self, thing: DefaultObject) -> str:
-        return plain(thing.get_numbered_name(1, self.character, return_string=True))
-
-    def _passes(self, obj: DefaultObject, lock: str) -> bool:
-        # Without a superuser's bypass: an assistant acts with the rights they were granted.
-        passes = self.character.locks.check_lockstring
-        return bool(passes(obj, lock, no_superuser_bypass=True, default=False, access_type="tool"))
-
     def _pieces(self, text: str) -> list[str]:
         shown, left_out = speakable(clean_reply(text, [self.character.key]))
         if left_out:
@@ -829,20 +773,6 @@ class GameHandler:
                 "were too long to be said"
             )
         return [literal(piece) for piece in shown]
-
-    def _found(self, name: str, among: Sequence[DefaultObject]) -> list[DefaultObject]:
-        """Those of some things that a stable id or a name means, in whole or in its last words."""
-        wanted = name.strip()
-        if (obj := find(wanted)) is not None:
-            return [obj] if obj in among else []
-        if faces := [o for o in among if face_of(o, self.character) == wanted]:
-            return faces
-        for name in dict.fromkeys((wanted, _ARTICLE.sub("", wanted))):
-            found = self.character.search(name, candidates=among, quiet=True)
-            if here := [obj for obj in found if obj in among]:
-                return here
-        wanted = plain(wanted).lower()  # Evennia's search tells normal forms apart
-        return [o for o in among if wanted in (n.lower() for n in names_of(o, self.character))]
 
 
 def holder_of(account: AccountDB) -> str:

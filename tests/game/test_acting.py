@@ -5,16 +5,15 @@ from unittest import mock
 from django.test import override_settings
 from evennia import CmdSet, Command, DefaultExit, DefaultObject, create_object
 from evennia.contrib.game_systems.containers.containers import CmdContainerGet
-from evennia.contrib.rpg.rpsystem import ContribRPCharacter
 from twisted.internet import reactor
 from twisted.internet.task import deferLater
 
-from evennia_ai.assistant_character import AssistantCharacter, AssistantMixin
+from evennia_ai.assistant_character import AssistantCharacter
 from evennia_ai.errors import NotObeyedError, ToolError
 from evennia_ai.game import running
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.testing import call
-from tests.base import AssistantTest, PlayedCharacter, command
+from tests.base import AssistantTest, command
 from tests.waiting import wait_for
 
 HERE = "tests.game.test_acting"
@@ -123,20 +122,6 @@ class Herald(AssistantCharacter):
             return self.msg("You lost your voice.")
         words = {"who": self, "words": message}
         self.location.msg_contents("*{who}* proclaims: {words}", mapping=words)
-
-
-class Elf(AssistantMixin, ContribRPCharacter):
-    """Speaks elvish, as rpsystem marks a language."""
-
-    def at_pre_say(self, message, **kwargs):
-        return f'/Me says, elvish"{message}"'
-
-
-class Listener(ContribRPCharacter, PlayedCharacter):
-    """Hears other letters, as with rplanguage, where no elvish is known."""
-
-    def process_language(self, text, speaker, language, **kwargs):
-        return text if self.db.elvish or language is None else text.translate({ord("e"): "å"})
 
 
 class SayTo(Say):
@@ -585,19 +570,3 @@ class TestVoice(AssistantTest):
         shown = self.lines_of(self.char1)
         self.assertEqual(self.script.game.say("Hello"), ())
         self.assertEqual(shown, ['Aria says, "Hello"', "A hollow sound comes back."])
-
-    @override_settings(EVENNIA_AI_SPEAK_BY={})
-    def test_languages(self):
-        """Each hears what they understand of its language."""
-        game = self.body_of("Elf")
-        self.body.sdesc.add("a tall elf")
-        lines = []
-        for knows in (True, False):
-            person = create_object(f"{HERE}.Listener", key="P", location=self.room1)
-            person.db.elvish = knows
-            lines.append(self.lines_of(person))
-        game.say("We keep the secret {well}.")
-        game.emote("smiles.")
-        heard = ("We keep the secret {well}.", "Wå kååp thå såcråt {wåll}.")
-        for shown, words in zip(lines, heard, strict=True):
-            self.assertEqual(shown, [f'a tall elf says, "{words}"', "a tall elf smiles."])

@@ -1,7 +1,6 @@
 """Who can hear an assistant, and what it sees and names: by the game's own locks and hooks."""
 
 from evennia import DefaultObject, DefaultRoom, create_object
-from evennia.contrib.grid.extended_room import ExtendedRoom
 
 from evennia_ai.errors import ToolError
 from evennia_ai.game.seeing import stable_id
@@ -214,20 +213,6 @@ class TestSight(SenseTest):
         self.hide("view:false()")
         self.room1.ndb.ai_manners = None
         self.assertIn("what a day", self.asked("what a day"))
-
-    def test_details_of_a_room(self):
-        """What an ExtendedRoom tells of its details is seen; a thing comes before a detail."""
-        room = create_object(ExtendedRoom, key="Hall")
-        room.add_detail("window", "A tall window.")
-        room.add_detail("mural", "A mural.")
-        self.aria.location = room
-        game = self.script.game
-        self.assertEqual(game.look("window"), "A tall window.")
-        create_object("evennia.objects.objects.DefaultObject", key="mural", location=room)
-        self.assertNotEqual(game.look("mural"), "A mural.")
-        room.locks.add("view:false()")
-        with self.assertRaisesRegex(ToolError, "you cannot see window"):
-            game.look("window")
 
     def test_in_the_dark(self):
         """In a dark room there is nobody, nothing and no way; what is said is heard."""

@@ -168,7 +168,7 @@ class ToolContext:
         """
         is_aloud = self.audience == PUBLIC and self.channel == "say"
         to = self.asker if is_aloud and self.asker and self.is_interrupted() else None
-        told = self.game.speak(text, self.audience, self.channel, self.asker, to)
+        told: Told = self.game.speak(text, self.audience, self.channel, self.asker, to)
         self.note_speech(text)
         return told
 
