@@ -379,7 +379,7 @@ class FakeGame:
             for key, each in people.items()
         ),
         "things": {"t1.lamp": "a lamp"},
-        "has_things_for": True,
+        "has_things": True,
         "carried": (),
         "audience": PUBLIC,
         "payer": "",
@@ -397,6 +397,9 @@ class FakeGame:
         self.said: list[tuple[str, str]] = []
         self.shown: list[tuple[str, str]] = []
         self.manners = SimpleNamespace(cued_at=float("-inf"))
+
+    def asked_by(self, asker: str | None) -> "FakeGame":
+        return self
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name not in self.answers:
@@ -443,14 +446,14 @@ class FakeGame:
                 return {"id": each, "key": key, "kind": "person"}
         return None
 
-    def named(self, name: str, place: str, asker: str | None = None) -> Named:
+    def named(self, name: str, place: str) -> Named:
         if person := self.identify(name):
             return Named(person["id"], (person["key"],), "person")
         if place == "people":
             raise ToolError(f"there is no `{name}` here")
         return Named(name, (name,))
 
-    def named_here(self, asker: str | None = None) -> list[Named]:
+    def named_here(self) -> list[Named]:
         return [Named(each, (key,), "person") for key, each in self.people.items()]
 
     def clock(self, is_game: bool, now: float) -> datetime:

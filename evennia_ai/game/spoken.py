@@ -32,21 +32,30 @@ def spoken(
     Args:
         line: What a listener was shown, without colours.
         names: What the speaker may be called in it.
-        typed: What the speaker typed, if it is known: the first that the line shows is what was
-            said, in the letters of the line.
+        typed: What the speaker typed, if it is known: the first that the line shows, or that ends
+            with what stands in its quotation marks, is what was said.
         is_speech: Whether the line is known to be speech.
 
     Returns:
         The words. Of a line that is not known to be speech, only words that the speaker typed,
         else "".
     """
-    bare = without_names(line, names)
+    bare, typed = without_names(line, names), [*typed]
     words = next(filter(None, (_shown(line, bare, text, is_speech) for text in typed)), "")
-    if is_speech and not words:
-        words = _quoted(line, bare) or _behind_colon(line, bare)
+    if words:
+        return words.strip()
+    words = _quoted(line, bare) or _behind_colon(line, bare)
+    if is_speech:
         verb = _VERB.match(bare)
-        words = words or line[verb.end() if verb else 0 :]
-    return words.strip()
+        return (words or line[verb.end() if verb else 0 :]).strip()
+    end, texts = _words(words), [_words(text) for text in typed]
+    is_pose = _words(bare) in texts and end not in texts
+    is_typed = bool(end) and any(text[-len(end) :] == end for text in texts)
+    return words.strip() if is_typed and not is_pose else ""
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
 
 
 def without_names(line: str, names: Iterable[str]) -> str:
@@ -58,11 +67,8 @@ def without_names(line: str, names: Iterable[str]) -> str:
 
 def _shown(line: str, bare: str, typed: str, is_speech: bool) -> str:
     """What was typed, as a line shows it at its end, or between marks, as words in a frame."""
-    shown, wanted = line.lower(), typed.lower()
-    if len(shown) != len(line):  # few letters become two
-        shown, wanted = line, typed
-    start = shown.rfind(wanted) if wanted else -1
-    end = start + len(wanted)
+    start = line.rfind(typed) if typed else -1
+    end = start + len(typed)
     frame, behind = bare[: max(start, 0)].rstrip(), bare[end:].strip()
     if start < 0 or len(frame) + len(behind) > _FRAME_CHARS:
         return ""
@@ -72,7 +78,7 @@ def _shown(line: str, bare: str, typed: str, is_speech: bool) -> str:
     if behind and not is_speech and frame[-1:] not in _MARKS:
         return ""  # a thing that an act is told of, as in `picks up a ball.`
     is_framed = frame[-1:] in {*_MARKS, ":", "："} or re.search(r"\w", frame + behind)
-    return line[start:end] if is_framed else ""
+    return typed if is_framed else ""
 
 
 def _quoted(line: str, bare: str) -> str:

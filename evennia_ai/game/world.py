@@ -106,11 +106,15 @@ def _reason(told: Sequence[str]) -> str:
 class GameHandler:
     """The game as one assistant meets it: text is escaped, errors are `ToolError`.
 
-    What names an `asker` (a stable id) shows and touches only what they may see, too.
+    In a turn for somebody (`asked_by`) it shows and touches only what they may see, too.
     """
 
-    def __init__(self, character: DefaultCharacter):
-        self.character = character
+    def __init__(self, character: DefaultCharacter, asker: str | None = None):
+        self.character, self.asker = character, asker
+
+    def asked_by(self, asker: str | None) -> "GameHandler":
+        """The game in a turn for somebody, by stable id."""
+        return GameHandler(self.character, asker)
 
     @property
     def _room(self) -> DefaultObject:
@@ -196,7 +200,7 @@ class GameHandler:
 
     def whisper(self, target: str, text: str, audience: str = "public") -> Told:
         """Whisper to somebody present; in a private talk only to its members."""
-        person = self._meant(target, "people", None)
+        person = self._meant(target, "people")
         if is_private(audience) and stable_id(person) not in members(audience):
             raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
         return self._utter("whisper", self._pieces(text), [person])
@@ -298,11 +302,10 @@ class GameHandler:
         found = find(account)
         return plain(found.key) if found else account
 
-    def look(self, target: str | None = None, asker: str | None = None) -> str:
+    def look(self, target: str | None = None) -> str:
         """The room, or one thing in it or carried, as the assistant sees it."""
-        body, person = self.character, self._asker(asker)
-        thing = self._meant(target, "", asker) if target else self._room
-        lookers = [*filter(None, (body, person))]
+        body, lookers = self.character, self._lookers
+        thing = self._meant(target, "") if target else self._room
         if not all(thing.access(looker, "view", default=True) for looker in lookers):
             raise ToolError(f"you cannot see {target or 'anything here'}")
         mine, theirs = ({*seen(thing, looker)} - {*lookers} for looker in (lookers[0], lookers[-1]))
@@ -315,16 +318,16 @@ class GameHandler:
         return plain(text)[: 4 * DESCRIPTION_CHARS]
 
     @act
-    def move(self, direction: str, asker: str | None = None) -> Any:
+    def move(self, direction: str) -> Any:
         """Walk through an exit, by its locks; returns what is seen there.
 
-        For an `asker` whom it does not obey, it walks only where they may walk too.
+        For whom it does not obey, it walks only where they may walk too.
         """
-        way = self._meant(direction, "exit", asker)
-        if not self._lets(asker, way, "traverse"):
+        way = self._meant(direction, "exit")
+        if not self._lets(way, "traverse"):
             raise ToolError(f"the way `{self._name(way)}` is barred to you")
         yield self._go(way)
-        return self.look(asker=asker)
+        return self.look()
 
     @act
     def _go(self, way: DefaultObject) -> Any:
@@ -372,9 +375,10 @@ class GameHandler:
     ) -> Any:
         """Get, drop or give a thing by typing the command for it once; what was done in words.
 
-        Raises `ToolError` with what the game told the body, if the thing is not in its place then.
+        Raises `ToolError` with what the game told the body, if the thing is not in its place then,
+        nor came anything else to hand that was to be got.
         """
-        body, means = self.character, {}
+        body, before, means = self.character, self.character.contents, {}
         typed, objects = conf.setting("ACT_BY").get(deed, ACT_BY[deed]), {"thing": thing, **named}
         for slot, obj in objects.items():
             name = self._name(obj)
@@ -394,52 +398,53 @@ class GameHandler:
         finally:
             body.ndb.ai_means = None
         burden = f"You carry {', '.join(self.carried()) or 'nothing'}."
-        if thing.location is not place:
+        has_come = place is body and not {*body.contents} <= {*before}
+        if thing.location is not place and not has_come:
             raise ToolError(f"`{typed}` failed{_reason(told)}. {burden}")
         return f"You {typed}. {burden}"
 
-    def get(self, thing: str, asker: str | None = None) -> str | Deferred[str]:
+    def get(self, thing: str) -> str | Deferred[str]:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
-        return self._pick_up(self._ordered(thing, "lying", asker))
+        return self._pick_up(self._ordered(thing, "lying"))
 
     def _pick_up(self, thing: DefaultObject) -> Any:
         if thing.location is self._room:
             return self._carry("get", thing, self.character)
         return self._carry("get_from", thing, self.character, box=thing.location)
 
-    def drop(self, thing: str, asker: str | None = None) -> str | Deferred[str]:
+    def drop(self, thing: str) -> str | Deferred[str]:
         """Put down something carried, for whoever asks; tells what is carried then."""
-        return self._carry("drop", self._ordered(thing, "carried", asker), self._room)
+        return self._carry("drop", self._ordered(thing, "carried"), self._room)
 
     @act
-    def give(self, thing: str, to: str, asker: str | None = None) -> Any:
+    def give(self, thing: str, to: str) -> Any:
         """Hand something carried, else something that lies here, to somebody seen here."""
-        person = self._meant(to, "people", asker)
-        gift = self._ordered(thing, "lying or carried", asker)
+        person = self._meant(to, "people")
+        gift = self._ordered(thing, "lying or carried")
         if gift.location is not self.character:
             yield self._pick_up(gift)
         told = yield self._carry("give", gift, person, person=person)
         return told
 
-    def _ordered(self, name: str, place: str, asker: str | None) -> DefaultObject:
-        """The thing of a name that the assistant may fetch or give for `asker`.
+    def _ordered(self, name: str, place: str) -> DefaultObject:
+        """The thing of a name that the assistant may fetch or give for whoever asks.
 
         It may for those it obeys, and for anybody who passes the thing's lock `give`.
         """
-        thing = self._meant(name, place, asker)
-        if not self._may_order(thing, asker):
-            known = self.identify(asker or "")
+        thing = self._meant(name, place)
+        if not self._may_order(thing):
+            known = self.identify(self.asker or "")
             raise NotObeyedError(known["key"] if known else "whoever asks")
         return thing
 
-    def _may_order(self, thing: DefaultObject, asker: str | None) -> bool:
-        return self._lets(asker, thing, "give", default=False, no_superuser_bypass=True)
+    def _may_order(self, thing: DefaultObject) -> bool:
+        return self._lets(thing, "give", default=False, no_superuser_bypass=True)
 
-    def _lets(self, asker: str | None, thing: DefaultObject, lock: str, **strict: bool) -> bool:
+    def _lets(self, thing: DefaultObject, lock: str, **strict: bool) -> bool:
         """Whether a thing's lock passes whoever asks; those it obeys need not pass it."""
-        if asker is None or self.obeys(asker):
+        if self.asker is None or self.obeys():
             return True
-        person = find(asker)
+        person = find(self.asker)
         return person is not None and bool(thing.access(person, lock, **strict))
 
     def company(self, idle_s: float) -> tuple[str, ...]:
@@ -461,7 +466,7 @@ class GameHandler:
         """What is remembered of the talk in this room."""
         return manners_of(self._room)
 
-    def present(self, asker: str | None = None) -> tuple[dict[str, Any], ...]:
+    def present(self) -> tuple[dict[str, Any], ...]:
         """People here: id, name, player, assistant, open.
 
         The id is that of a mask where they wear one. Open is who wears none and hides from nobody.
@@ -474,7 +479,7 @@ class GameHandler:
                 "assistant": is_assistant(obj),
                 "open": is_open(obj) and face_of(obj, self.character) == stable_id(obj),
             }
-            for obj in self._seen(asker)
+            for obj in self._seen()
             if is_person(obj)
         )
 
@@ -484,21 +489,22 @@ class GameHandler:
         others = room.contents if room is not None else ()
         return {stable_id(o): bool(o.has_account) for o in others if o is not self.character}
 
-    def _asker(self, asker: str | None) -> DefaultObject | None:
-        person = find(asker or "")
-        return person if isinstance(person, DefaultObject) else None
+    @property
+    def _lookers(self) -> list[DefaultObject]:
+        """The assistant, and whoever asks."""
+        person = find(self.asker or "")
+        return [self.character, person] if isinstance(person, DefaultObject) else [self.character]
 
-    def _seen(self, asker: str | None = None) -> list[DefaultObject]:
+    def _seen(self) -> list[DefaultObject]:
         """What is seen in the room besides the assistant; somebody always sees themselves."""
-        room, person = self.character.location, self._asker(asker)
+        room = self.character.location
         if room is None:
             return []
         objects = seen(room, self.character)
-        return (
-            objects
-            if person is None
-            else [o for o in objects if o in {person, *seen(room, person)}]
-        )
+        for person in self._lookers[1:]:
+            theirs = {person, *seen(room, person)}
+            objects = [obj for obj in objects if obj in theirs]
+        return objects
 
     def clock(self, is_game: bool, now: float) -> datetime:
         """Date and time, of the game's own time or of the server's time zone at `now`."""
@@ -556,8 +562,8 @@ class GameHandler:
         is_own = changed or settings.TIME_GAME_EPOCH is not None
         return spoken_time(self.clock(is_own, now), with_date=is_own)
 
-    def place(self, asker: str | None = None) -> dict[str, Any]:
-        """The room as the assistant and `asker` see it: id, name, description, exits.
+    def place(self) -> dict[str, Any]:
+        """The room as the assistant, and whoever asks, see it: id, name, description, exits.
 
         A room that one of them cannot see has no id. Besides, what strangers call the assistant, if
         that is not its name, as a description in Evennia's `rpsystem`.
@@ -574,27 +580,26 @@ class GameHandler:
             place["called"] = ""
         if room is None:
             return place
-        lookers = filter(None, (body, self._asker(asker)))
-        if not all(room.access(looker, "view", default=True) for looker in lookers):
+        if not all(room.access(looker, "view", default=True) for looker in self._lookers):
             return {**place, "key": DARK}
         description = described(room, body)[:DESCRIPTION_CHARS]
-        exits = [self._name(way) for way in self._seen(asker) if way.destination]
+        exits = [self._name(way) for way in self._seen() if way.destination]
         own = {"id": stable_id(room), "key": self._name(room), "description": description}
         return {**place, **own, "exits": exits}
 
-    def things(self, asker: str | None = None) -> dict[str, str]:
+    def things(self) -> dict[str, str]:
         """What is seen here besides people and ways out: names by id."""
-        return {stable_id(o): self._numbered(o) for o in self._lying(asker)}
+        return {stable_id(o): self._numbered(o) for o in self._lying()}
 
-    def _lying(self, asker: str | None) -> list[DefaultObject]:
-        return [o for o in self._seen(asker) if not o.destination and not is_person(o)]
+    def _lying(self) -> list[DefaultObject]:
+        return [o for o in self._seen() if not o.destination and not is_person(o)]
 
-    def has_things_for(self, asker: str) -> bool:
+    def has_things(self) -> bool:
         """Whether the assistant may fetch or give some thing that it carries or that lies here."""
         body = self.character
-        around = [*self._lying(asker), *self._boxed(asker)]
+        around = [*self._lying(), *self._boxed()]
         things = [*body.contents, *(obj for obj in around if obj.access(body, "get"))]
-        return any(self._may_order(obj, asker) for obj in things)
+        return any(map(self._may_order, things))
 
     def carried(self) -> tuple[str, ...]:
         """What the body carries, by name."""
@@ -620,15 +625,15 @@ class GameHandler:
                 return {"id": face_of(obj, self.character), "key": key, "kind": kind}
         return None
 
-    def named(self, name: str, place: str, asker: str | None = None) -> Named:
+    def named(self, name: str, place: str) -> Named:
         """What a name or a stable id means in a place of `parameters.Name`; `ToolError` if none."""
-        return self._as_named(self._meant(name, place, asker))
+        return self._as_named(self._meant(name, place))
 
-    def named_here(self, asker: str | None = None) -> list[Named]:
-        """All that a word of `asker` may name here: people, things, exits, what it carries."""
+    def named_here(self) -> list[Named]:
+        """All that a word may name here: people, things, exits, what it carries."""
         if self.character.location is None:
             return []
-        return list(map(self._as_named, self._within_reach("", asker)))
+        return list(map(self._as_named, self._within_reach("")))
 
     def _as_named(self, obj: DefaultObject) -> Named:
         kind = "person" if is_person(obj) else "exit" if obj.destination else "thing"
@@ -636,11 +641,11 @@ class GameHandler:
             kind = "place"
         return Named(stable_id(obj), names_of(obj, self.character), kind)
 
-    def _meant(self, name: str, place: str, asker: str | None) -> DefaultObject:
+    def _meant(self, name: str, place: str) -> DefaultObject:
         """The object that a name or a stable id means in a place of `parameters.Name`."""
         body = self.character
-        lying = [*self._seen(asker), *self._boxed(asker)]
-        reach = [*self._within_reach(name, asker), body]
+        lying = [*self._seen(), *self._boxed()]
+        reach = [*self._within_reach(name), body]
         places = {
             "exit": [obj for obj in lying if obj.destination],
             "carried": body.contents,
@@ -673,29 +678,27 @@ class GameHandler:
         wanted = plain(wanted).lower()  # Evennia's search tells normal forms apart
         return [o for o in among if wanted in (n.lower() for n in names_of(o, body))]
 
-    def _boxed(self, asker: str | None) -> list[DefaultObject]:
-        """What lies in containers here, as far as `asker` sees it and may take it, too.
+    def _boxed(self) -> list[DefaultObject]:
+        """What lies in containers here, as far as whoever asks may take it, too.
 
         A container is what the lock `get_from` opens, as in Evennia's contrib `containers`.
         """
-        body, person = self.character, self._asker(asker)
         return [
             obj
-            for box in [*self._seen(asker), *body.contents]
-            if box.access(body, "get_from") and self._lets(asker, box, "get_from")
-            for obj in seen(box, body)
-            if person is None or obj in seen(box, person)
+            for box in [*self._seen(), *self.character.contents]
+            if box.access(self.character, "get_from") and self._lets(box, "get_from")
+            for obj in box.contents
+            if all(obj in seen(box, looker) for looker in self._lookers)
         ]
 
-    def _within_reach(self, name: str, asker: str | None) -> list[DefaultObject]:
+    def _within_reach(self, name: str) -> list[DefaultObject]:
         """What a name may mean: what is seen and carried, the room, and whoever has it as id.
 
         Where somebody asks, that id names nobody unseen but them.
         """
-        wanted = name.strip()
-        is_meant = asker is None or wanted == asker
-        by_id = [obj for obj in self._room.contents if is_meant and stable_id(obj) == wanted]
-        return [*by_id, *self._seen(asker), *self.character.contents, self._room]
+        is_meant = self.asker in (None, name.strip())
+        by_id = [obj for obj in self._room.contents if is_meant and stable_id(obj) == name.strip()]
+        return [*by_id, *self._seen(), *self.character.contents, self._room]
 
     def people_in(self, text: str) -> dict[str, Profile]:
         """Profiles by id of those whom a text may name: who is here, and people it knows of."""
@@ -706,12 +709,12 @@ class GameHandler:
         known.pop(stable_id(self.character), None)
         return known
 
-    def allowed(self, lock: str, asker: str | None) -> bool:
+    def allowed(self, lock: str) -> bool:
         """Whether a tool's lock passes both the assistant and the one who asked."""
-        people = [self.character] if asker is None else [self.character, find(asker)]
+        people = [self.character] if self.asker is None else [self.character, find(self.asker)]
         return all(person is not None and passes(person, lock) for person in people)
 
-    def needs_rank(self, lock: str, objects: Iterable[Named], asker: str | None) -> bool:
+    def needs_rank(self, lock: str, objects: Iterable[Named]) -> bool:
         """Whether an act passes a lock only by more than a player's rights; whose does not matter.
 
         What the assistant alone has such rights to is refused. Those it obeys need not pass the
@@ -720,7 +723,6 @@ class GameHandler:
         Args:
             lock: The tool's.
             objects: What the act is done to.
-            asker: Stable id of the one who asks, None if nobody does.
 
         Raises:
             ToolError: If the assistant passes a lock by such rights and the one who asks does not
@@ -740,17 +742,17 @@ class GameHandler:
             twin = as_player(somebody) if somebody is not None else None
             return passed(somebody) - passed(twin, no_superuser_bypass=True)
 
-        person = find(asker or "")
+        person = find(self.asker or "")
         own, theirs = by_rank(self.character), by_rank(person)
         if own - passed(person):
             raise ToolError("that is barred to whoever asks: it needs more than a player's rights")
-        if asker is not None and self.obeys(asker):
+        if self.obeys():
             theirs &= {(None, lock)}
         return bool(own | theirs)
 
-    def obeys(self, asker: str) -> bool:
-        """Whether `asker` controls the body or passes the option `obeys`."""
-        person, body = find(asker), self.character
+    def obeys(self) -> bool:
+        """Whether whoever asks controls the body or passes the option `obeys`."""
+        person, body = find(self.asker or ""), self.character
         return person is not None and bool(
             body.access(person, "control") or passes(person, f"tool:{body.assistant.config.obeys}")
         )

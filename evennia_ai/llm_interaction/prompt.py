@@ -205,8 +205,8 @@ def _kept_notes(
 
     None that names somebody who has hidden since.
     """
-    shown, game = script.runtime.shown_notes, script.game
-    hidden = game.here().keys() - {person["id"] for person in game.present(asker)}
+    shown, game = script.runtime.shown_notes, script.game.asked_by(asker)
+    hidden = game.here().keys() - {person["id"] for person in game.present()}
     return {
         message.id: notes.texts
         for message in history
@@ -234,7 +234,8 @@ def _keep_notes(script: Assistant, request: TurnRequest, prompt: Prompt) -> None
         del notes[conversation.HERE]
     shown.pop(request.source_ids[0], None)
     if notes:
-        people = script.game.present(request.asker) if conversation.HERE in notes else ()
+        game = script.game.asked_by(request.asker)
+        people = game.present() if conversation.HERE in notes else ()
         ids = frozenset(str(person["id"]) for person in people)
         shown[request.source_ids[0]] = ShownNotes(notes, ids)
     while len(shown) > MOST_KEPT_NOTES:
@@ -247,7 +248,7 @@ def _everybody_is_open(script: Assistant) -> bool:
     ids = {person["id"] for person in people}
     players = [person["id"] for person in people if person["player"]]
     return all(person.get("open", True) for person in people) and all(
-        ids == {person["id"] for person in script.game.present(player)}
+        ids == {person["id"] for person in script.game.asked_by(player).present()}
         for player in players[:MOST_LOOKERS]
     )
 
@@ -345,8 +346,8 @@ def _offered(
 
 def _system(script: Assistant, character: Character, request: TurnRequest, limits: Limits) -> str:
     """The system text; base models get a description, no rules."""
-    config, name, game = script.config, character.key, script.game
-    place, things = game.place(request.asker), [*game.things(request.asker).values()]
+    config, name, game = script.config, character.key, script.game.asked_by(request.asker)
+    place, things = game.place(), [*game.things().values()]
     carried = game.carried()[:MOST_NAMES]
     where = conversation.place_text(place, things[:MOST_NAMES], carried)
     if limits.is_base and limits.model != OFFLINE_MODEL:
@@ -367,7 +368,7 @@ def _examples(
     if own or config.llm_api == "completion":
         return own
     language = code_of(config.language) if config.language != AUTO else language_of(config.persona)
-    met = {person["key"] for person in script.game.present(request.asker)}
+    met = {person["key"] for person in script.game.asked_by(request.asker).present()}
     met |= {m.speaker_name for m in script.seen(request.audience).newest() if m.speaker_name}
     return conversation.shipped_examples(language or DEFAULT, me, met)
 
@@ -379,13 +380,13 @@ def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[
     """
     if asker is None:
         return USUAL
-    game, seen = script.game, script.seen(audience)
+    game, seen = script.game.asked_by(asker), script.seen(audience)
     serves = {
         "": True,
         "asked": True,
-        "obeyed": game.obeys(asker),
+        "obeyed": game.obeys(),
         "met": seen.profile(asker) is not None,
-        "things": (has_things := game.has_things_for(asker)),
+        "things": (has_things := game.has_things()),
         "carried": has_things and bool(game.carried()),
         "older": seen.has_summaries(),
         "full": script.usage() >= script.config.compact_sleep_threshold / 2,
@@ -426,8 +427,8 @@ def _steady_notes(script: Assistant, request: TurnRequest) -> dict[str, str]:
 
     The people are those whom the assistant sees, and the one who asks sees too.
     """
-    game = script.game
-    people = sorted(game.present(request.asker), key=lambda person: str(person["key"]))
+    game = script.game.asked_by(request.asker)
+    people = sorted(game.present(), key=lambda person: str(person["key"]))
     named = ((each["key"], bool(each.get("assistant"))) for each in people)
     notes = {
         conversation.NOW: flat(game.time(script.now())),
@@ -443,12 +444,12 @@ def _passing_notes(script: Assistant, request: TurnRequest) -> list[str]:
 
     It holds what the assistant sees, and the one who asks may see too.
     """
-    audience, asker, game = request.audience, request.asker, script.game
+    audience, asker, game = request.audience, request.asker, script.game.asked_by(request.asker)
     seen = script.seen(audience, trusted=True)
-    people = sorted(game.present(asker), key=lambda person: person["id"] != asker)
+    people = sorted(game.present(), key=lambda person: person["id"] != asker)
     rows = []
-    place = str(game.place(asker)["id"])
-    for known in (*(str(person["id"]) for person in people), place, *game.things(asker)):
+    place = str(game.place()["id"])
+    for known in (*(str(person["id"]) for person in people), place, *game.things()):
         if (profile := seen.profile(known)) and (facts := profile.facts(audience, PROFILE_FACTS)):
             rows.append(note(f"{conversation.ABOUT} {shown_name(profile.name)}", "; ".join(facts)))
     present = {str(person["id"]): str(person["key"]) for person in people}

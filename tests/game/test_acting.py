@@ -339,7 +339,7 @@ class TestActing(AssistantTest):
 
     def test_containers_that_whoever_asks_may_not_open(self):
         """Nothing is taken out of them but for those whom it obeys, wherever they are."""
-        game, asker = self.script.game, stable_id(self.char2)
+        game = self.script.game.asked_by(stable_id(self.char2))
         self.account.is_superuser = self.account2.is_superuser = False
         chest = self.thing("chest", f"{CONTAINERS}.ContribContainer")
         sword = self.thing("sword", locks="give:all()")
@@ -348,16 +348,16 @@ class TestActing(AssistantTest):
             with self.subTest(place=place):
                 sword.location, chest.location = chest, place
                 chest.locks.add(f"get_from:id({self.aria.id})")
-                for act in (game.get, lambda *args: game.give(args[0], "Char2", args[1])):
+                for act in (game.get, lambda name: game.give(name, "Char2")):
                     with self.assertRaisesRegex(ToolError, "no `sword` here"):
-                        act("sword", asker)
+                        act("sword")
                     self.assertEqual(sword.location, chest)
                 chest.locks.add(f"get_from:id({self.aria.id}) or id({self.char2.id})")
-                self.assertIn("You carry a", game.get("sword", asker))
+                self.assertIn("You carry a", game.get("sword"))
         sword.location = chest
         chest.locks.add(f"get_from:id({self.aria.id})")
         self.configure(obeys="all()")
-        self.assertIn("You carry a", game.get("sword", asker))
+        self.assertIn("You carry a", game.get("sword"))
 
     def test_the_prompt_names_what_it_carries(self):
         """What it carries stands in the system text."""
@@ -374,7 +374,7 @@ class TestActing(AssistantTest):
         shown = self.lines_of(self.char1)
         self.account.is_superuser = False
         with self.assertRaises(NotObeyedError):
-            self.script.game.drop("lamp", stable_id(self.char2))
+            self.script.game.asked_by(stable_id(self.char2)).drop("lamp")
         self.assertEqual(self.script.game.drop("lamp"), "You drop lamp. You carry nothing.")
         self.assertEqual(lamp.location, self.room1)
         self.assertEqual(shown, ["Aria drops a lamp."])

@@ -240,7 +240,7 @@ class TestSight(SenseTest):
             for returned in (None, ""):
                 with self.subTest(ways=ways, returned=returned):
                     room.db.ways, room.db.returned = ways, returned
-                    seen = self.script.game.look(asker=stable_id(self.alice))
+                    seen = self.script.game.asked_by(stable_id(self.alice)).look()
                     self.assertEqual(seen, "Cellar\nCasks line the wall.")
                     self.assertEqual(self.script.runtime.queue, [])
         room.db.ways, room.db.returned = {}, "A cellar."

@@ -108,7 +108,7 @@ class TestSpoken(unittest.TestCase):
             ('Alice "tamam" dedi.', ("tamam",), "tamam"),
             ('Alice "accidentally" sneezes.', ('"accidentally" sneezes.',), ""),
             ('Alice quotes Bob: "Come"', ('quotes Bob: "Come"',), ""),
-            ('Alice tells Bob, "Good evening."', ("good evening",), "Good evening"),
+            ('Alice tells Bob, "Good evening."', ("bob good evening",), "Good evening."),
             ('Alice says, "/Me says, "hello""', ("hello",), "hello"),
             ("Alice: hello there", ("hello there",), "hello there"),
         ):

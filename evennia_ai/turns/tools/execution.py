@@ -183,10 +183,10 @@ def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
         raise ToolError(f"`{name}` failed {WITHDRAW_AFTER} times and is withdrawn for this turn")
     if tool.public_act and ctx.is_secret:
         raise ToolError("this talk is private; answer in plain text, others would notice that")
-    if not ctx.game.allowed(tool.lock, ctx.asker):
+    if not ctx.game.allowed(tool.lock):
         raise ToolError(f"`{name}` is not allowed for you or for the one who asks")
     is_posted = tool.obeyed and ctx.script.config.post
-    if is_posted and ctx.asker and not ctx.game.obeys(ctx.asker):
+    if is_posted and ctx.asker and not ctx.game.obeys():
         raise NotObeyedError(ctx.asker_name())
     if tool.public_act:
         ctx.acts += 1
@@ -203,7 +203,7 @@ def _check_authority(
     What needs more than a player's rights is shown to them at once, and waits for their command.
     """
     touched = objects.values() if tool.is_act else ()
-    if not ctx.game.needs_rank(tool.lock, touched, ctx.asker):
+    if not ctx.game.needs_rank(tool.lock, touched):
         return check_asked(tool, arguments, objects, ctx)
     asker, name = str(ctx.asker), ctx.asker_name()
     call = _add_waiting(tool, arguments, objects, ctx, by_asker=True)
@@ -225,11 +225,11 @@ def named_objects(tool: Tool, arguments: Mapping[str, Any], ctx: ToolContext) ->
         if not isinstance(parameter, Name) or key not in arguments:
             continue
         if ctx.approved is None:
-            objects[key] = ctx.game.named(arguments[key], parameter.place, ctx.asker)
+            objects[key] = ctx.game.named(arguments[key], parameter.place)
             continue
         name, id = ctx.approved.object(key)
         with suppress(ToolError):
-            objects[key] = ctx.game.named(id, parameter.place, ctx.asker)
+            objects[key] = ctx.game.named(id, parameter.place)
         if key not in objects or objects[key].id != id:
             raise ToolError(f"`{name}` is not here")
     return objects

@@ -80,7 +80,7 @@ class Look(Tool):
     def run(self, ctx: ToolContext, target: str = "") -> str:
         """What the assistant sees."""
         is_room = folded(target.strip()) in ("", "room", "here")
-        return str(ctx.game.look(None if is_room else target, ctx.asker))
+        return str(ctx.game.look(None if is_room else target))
 
 
 class _Act(Tool):
@@ -91,7 +91,7 @@ class _Act(Tool):
 
     def run(self, ctx: ToolContext, **arguments: Any) -> Any:
         """What the assistant did and carries now, or what it sees where it comes to."""
-        return getattr(ctx.game, self.name)(*arguments.values(), ctx.asker)
+        return getattr(ctx.game, self.name)(*arguments.values())
 
 
 class Move(_Act):

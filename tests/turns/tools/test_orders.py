@@ -161,7 +161,7 @@ class TestAlone(unittest.TestCase):
     def results(self, *calls, asker=None, **config):
         """What comes of calls in a turn for somebody whom she does not obey, or for nobody."""
         aria = FakeAssistant(ScriptedModel([*calls, call("noop")]), **config)
-        aria.game.obeys = lambda asker: False
+        aria.game.obeys = lambda: False
         wait_for(aria.run_turn(TurnRequest(asker=asker)))
         self.assertEqual(aria.game.said, [])
         messages = aria.history.messages()
