@@ -20,6 +20,7 @@ from django.conf import settings
 from django.db import connection
 from django.db import transaction as db_transaction
 from evennia.commands.cmdhandler import _ERROR_UNTRAPPED
+from evennia.utils.dbserialize import deserialize
 
 from evennia_ai.errors import StoreError
 from evennia_ai.game.seeing import stable_id
@@ -51,8 +52,11 @@ def is_life(key: str, category: str | None) -> bool:
 
 
 def read(attribute: "Attribute", owner: str = "") -> Any:
-    """A copy of an Attribute's value as plain data, with the texts of `owner` unsealed."""
-    return unseal(attribute.db_value, owner)
+    """A copy of an Attribute's value as plain data, with the texts of `owner` unsealed.
+
+    Those without an owner may hold database objects.
+    """
+    return unseal(attribute.db_value, owner) if owner else deserialize(attribute.value)
 
 
 def write(attribute: "Attribute", value: object, owner: str = "") -> None:

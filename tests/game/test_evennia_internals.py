@@ -1,6 +1,7 @@
 """What relies on Evennia's internals: values in Attributes, transactions."""
 
 import contextlib
+from collections import OrderedDict
 
 from django.db import connection
 from django.db.transaction import TransactionManagementError
@@ -77,6 +78,15 @@ class TestAttributeStore(BaseEvenniaTest):
             self.store.get("kept")["lines"].append("three")
             self.assertEqual(self.store.get("kept"), {"lines": ["one"]})
             value["lines"].pop()
+
+    def test_what_is_not_plain_goes_evennias_way(self):
+        """Database objects come back as such; other classes as Evennia keeps them."""
+        self.store.set("kept", 1)
+        for value in ({"who": self.obj2}, [OrderedDict(a=1)]):
+            self.store.set("kept", value)
+            self.assertEqual(self.stored("kept"), value)
+        self.obj1.db.kept = {"who": self.obj2}
+        self.assertEqual(self.store.get("kept")["who"], self.obj2)
 
     def test_a_row_that_is_gone_is_made_again(self):
         """As Evennia does when somebody deleted the Attribute elsewhere."""
