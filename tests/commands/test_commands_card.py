@@ -48,8 +48,8 @@ class CardCase(CommandLineTest):
 
     def exported(self, name):
         """The data of the card that an assistant is exported as."""
-        self.typed(f"aicard/export {name} = json", until="Written")
-        return json.loads((self.files / f"{name}-export.json").read_text())["data"]
+        shown = self.typed(f"aicard/export {name} = json", until="Written")
+        return json.loads(Path(shown.rpartition("Written: ")[2].strip()).read_text())["data"]
 
 
 class TestCards(CardCase):
