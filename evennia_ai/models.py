@@ -1,7 +1,7 @@
 """The tables of the app: what model calls cost, added up by day, and what happened."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 
 from django.db import connection, models, transaction
@@ -99,10 +99,21 @@ class EventManager(models.Manager):
         What these people (stable ids) reported goes, too. Reports of others keep their words, and
         the lines around them that are not of these people.
         """
-        pks = list(self.values_list("pk", flat=True))
+        return self._each(self.all(), lambda event: event.forget(people))
+
+    def forget_talk(self, assistant: str, before: float) -> Iterator[None]:
+        """Take talk out of an assistant's events, and reports, from before a time, in seconds."""
+        old = self.filter(assistant=assistant, at__lt=before)
+        return self._each(old, lambda event: event.drop(_TALK | {"speakers"}))
+
+    def _each(
+        self, events: "models.QuerySet[Event]", act: "Callable[[Event], None]"
+    ) -> Iterator[None]:
+        """Does something with each of these events, a few at each step."""
+        pks = list(events.values_list("pk", flat=True))
         for start in range(0, len(pks), EVENTS_AT_ONCE):
             for event in self.filter(pk__in=pks[start : start + EVENTS_AT_ONCE]):
-                event.forget(people)
+                act(event)
             yield
 
 
@@ -142,8 +153,13 @@ class Event(models.Model):
             dropped = {"lines", "speakers"} if is_heard else set()
         if not members(as_text(facts.get("audience"))).isdisjoint(people):
             dropped.add("audience")
-        if dropped & facts.keys():
-            left = {key: value for key, value in facts.items() if key not in dropped}
+        self.drop(dropped)
+
+    def drop(self, names: Collection[str]) -> None:
+        """Take facts out of it, by their names."""
+        facts = self.facts
+        left = {key: value for key, value in facts.items() if key not in names}
+        if len(left) < len(facts):
             self.text = json.dumps(left)
             self.save()
 

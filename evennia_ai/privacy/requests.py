@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from evennia.accounts.models import AccountDB
 from evennia.comms.models import Msg
 from evennia.objects.objects import DefaultObject
@@ -100,6 +100,11 @@ def is_running() -> bool:
     return bool(_running.locked)
 
 
+def run_alone(work: "Callable[[], Deferred[None]]") -> "Deferred[None]":
+    """Run something while no requests are carried out; fires when it is done."""
+    return _running.run(work)
+
+
 def _save(requests: Iterable[Request]) -> None:
     # A text, because Evennia returns lists as objects that are tied to their row.
     listed = [request.to_dict() for request in requests]
@@ -142,31 +147,40 @@ class ForgettingJob:
         for script in self.scripts:  # at once, or somebody answers what waits
             script.survived("forgetting what waits", lambda s=script: self._drop_waiting(s), None)
         for script in self.scripts:
-            yield self._tried(_name_of(script), self._forget, script)
+            yield self._tried(name_of(script), self._forget, script)
         self.at_step("forget files")
-        yield self._tried("the search index", services.mind().recall.erase)
-        write_events()
-        waiting_events().clear()  # what cannot be stored now must not be stored later
-        clearing = cooperate(Event.objects.forget(people))
-        yield self._tried("the log", clearing.whenDone)
         yield self._tried("exports", services.on_disk, delete_exports, people)
         found = (each for each in map(find, people) if isinstance(each, AccountDB))
         holders = [*people, *map(holder_of, found)]
         yield self._tried("spend", shared_spend().forget, holders)
         yield self._tried("lore", lore().forget, people)
-        clear_caches()
-        yield self._tried("caches", services.mind().work, clear_caches)
-        self.at_step("forget database")
-        if not self._failures:
-            erased = yield self._tried("database", erase_free_pages)
+        write_events()
+        waiting_events().clear()  # what cannot be stored now must not be stored later
+        erased = yield self.clear_files(Event.objects.forget(people))
         for script in self.scripts:
-            proven = yield self._tried(_name_of(script), self._is_proven, script)
-            proof[_name_of(script)] = bool(proven)
-        unknown = {_name_of(script): unknown_features(script) for script in self.scripts}
+            proven = yield self._tried(name_of(script), self._is_proven, script)
+            proof[name_of(script)] = bool(proven)
+        unknown = {name_of(script): unknown_features(script) for script in self.scripts}
         self._tell(self._report(proof, unknown, erased))
         if not self._failures:
             self.at_step("forget done")
             _save([other for other in queued() if other != self.request])
+
+    @inlineCallbacks
+    def clear_files(self, events: Iterator[None]) -> Steps[str | None]:
+        """Clear what the whole game shares, and its log in the steps of `events`.
+
+        Fires with what became of deleted rows in the database; None if something failed.
+        """
+        yield self._tried("the search index", services.mind().recall.erase)
+        yield self._tried("the log", lambda: cooperate(events).whenDone())
+        clear_caches()
+        yield self._tried("caches", services.mind().work, clear_caches)
+        self.at_step("forget database")
+        if self._failures:
+            return None
+        erased: str | None = yield self._tried("database", erase_free_pages)
+        return erased
 
     def _drop_waiting(self, script: "AssistantScript") -> None:
         script.runtime.forget(self.request.people, self.request.until)
@@ -247,9 +261,20 @@ class ForgettingJob:
         return " ".join(filter(None, [*lines, erased]))
 
 
-def _name_of(script: "AssistantScript") -> str:
+def name_of(script: "AssistantScript") -> str:
     """How a report calls an assistant: an idle script by its number."""
     return str(script.obj.key) if script.is_embodied else f"{script.key} (idle script #{script.pk})"
+
+
+def pages_of(body: DefaultObject | None) -> "QuerySet[Msg]":
+    """The pages that Evennia keeps from and to an assistant's body; none without one."""
+    with_it = Q(db_sender_objects=body) | Q(db_receivers_objects=body)
+    return Msg.objects.filter(with_it).distinct() if body else Msg.objects.none()
+
+
+def is_to_assistants(page: Msg) -> bool:
+    """Whether only assistants got a page."""
+    return all(isinstance(each, AssistantMixin) for each in page.receivers)
 
 
 def _clear_pages(
@@ -260,15 +285,13 @@ def _clear_pages(
     Those of an assistant's body to these people (stable ids), those that repeat what goes, and
     theirs to assistants alone.
     """
-    with_it = Q(db_sender_objects=body) | Q(db_receivers_objects=body)
-    for page in Msg.objects.filter(with_it).distinct() if body else ():
-        senders, receivers = set(map(stable_id, page.senders)), page.receivers
+    for page in pages_of(body):
         if body in page.senders:
-            is_theirs = not {*map(stable_id, receivers)}.isdisjoint(people)
+            is_theirs = not {*map(stable_id, page.receivers)}.isdisjoint(people)
             goes = is_theirs or takes(page.message)
         else:
-            is_theirs = not senders.isdisjoint(people)
-            goes = is_theirs and all(isinstance(each, AssistantMixin) for each in receivers)
+            is_theirs = not {*map(stable_id, page.senders)}.isdisjoint(people)
+            goes = is_theirs and is_to_assistants(page)
         if goes:
             page.delete()
         yield

@@ -59,8 +59,11 @@ def set_options(
 ) -> None:
     """Set options in their stored form, and keep what they were for `undo_options`.
 
-    A `ConfigError` if that would lift a spend limit and whoever sets them is no admin.
+    A `ConfigError` if whoever sets them is no admin, and that would lift a spend limit, or change
+    what is deleted.
     """
+    if not is_admin and "keep_days" in {*values, *unset}:
+        raise ConfigError("Only admins set `keep_days`: it deletes what was said.")
     if not is_admin and "spend_caps" in {*values, *unset}:
         caps, new = script.config.spend_caps, as_dict(values.get("spend_caps"))
         if lifted := [name for name in OWN_LIMITS if lifts(caps.get(name), new.get(name))]:

@@ -40,7 +40,13 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.facts import Covered, covered, source_facts
-from evennia_ai.llm_interaction.summary import LEVELS, Summary, summarise, summarise_lines
+from evennia_ai.llm_interaction.summary import (
+    LEVELS,
+    NOTHING_SAID,
+    Summary,
+    summarise,
+    summarise_lines,
+)
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import observe, profile_met
@@ -251,6 +257,9 @@ class Fold:
     @inlineCallbacks
     def merged(self, children: Sequence[SummaryRecord]) -> Steps[tuple[Summary, Covered]]:
         """Fires with summaries as one: their texts as they are if they fit, else a model's."""
+        children = [record for record in children if record.text != NOTHING_SAID]
+        if not children:
+            return Summary(NOTHING_SAID, "", LEVELS[0]), Covered(NOTHING_SAID)
         texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in children]
         whole = "\n".join(texts)
         if self.script.count(whole) <= self.cap:

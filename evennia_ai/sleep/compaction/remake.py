@@ -21,7 +21,7 @@ from evennia_ai.sleep.compaction.folding import Fold, empty_unused
 from evennia_ai.sleep.compaction.plan import STALE, Plan
 
 DAY_S = 86_400.0
-# Stale summaries that are made again in a day at most.
+# Stale summaries that models make again in a day at most.
 STALE_A_DAY = 12
 # From one to the next.
 PAUSE_S = 60.0
@@ -127,6 +127,7 @@ def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None
         above = [r for r in history.summaries() if new.id in r.child_ids]
         stale = [*script.state.stale, *(r.id for r in above if not r.rolled_back)]
         script.state.stale = [key for key in dict.fromkeys(stale) if key != new.id]
-        script.state.remade = [*_of_the_day(script), script.now()]
+        if new.extra["model"]:  # else it cost nothing
+            script.state.remade = [*_of_the_day(script), script.now()]
         empty_unused(script)  # what was taken back while a model was writing
         script.at_commit_step("remade")

@@ -1,0 +1,109 @@
+"""Old talk: assistants with the option `keep_days` forget what was said longer ago.
+
+Each does so once a day, in a lull, and goes on at the next look where that was more than `MOST`
+messages. What goes is what goes with a player's words (`privacy.closure`), under the same proof.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+from evennia.objects.objects import DefaultObject
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.task import cooperate
+
+from evennia_ai.assistant_script import AssistantScript
+from evennia_ai.background import Steps
+from evennia_ai.history.messages import utc_iso
+from evennia_ai.models import Event
+from evennia_ai.privacy.forget import forget_old
+from evennia_ai.privacy.requests import (
+    ForgettingJob,
+    Remains,
+    Request,
+    forget_queued,
+    is_running,
+    is_to_assistants,
+    name_of,
+    pages_of,
+    run_alone,
+)
+
+DAY_S = 86_400.0
+# How often it is looked whether an assistant is due, and how long no player has spoken to it then.
+EVERY_S, LULL_S = 600.0, 300.0
+# Behind by so much an assistant does not wait for a lull.
+LATE_S = 2 * DAY_S
+# Messages that go at once: no tick runs meanwhile.
+MOST = 2_000
+# What `StateHandler.nights` has of this: when all that was due had gone.
+_DONE = "old_talk"
+
+
+@inlineCallbacks
+def forget_old_talk(scripts: Callable[[], list[AssistantScript]]) -> Steps[None]:
+    """Let those of some assistants forget that are due; fires when each has, or has failed.
+
+    While players are being forgotten, nothing is done; those who ask meanwhile come next.
+    """
+    if is_running():
+        return
+    yield run_alone(OldTalkJob(scripts()).run)
+    yield forget_queued(scripts)
+
+
+def is_due(script: AssistantScript) -> bool:
+    """Whether an assistant is to forget old talk now."""
+    now, late_s = script.now(), script.now() - script.state.nights.get(_DONE, 0.0)
+    if script.config.keep_days is None or 0 <= late_s < DAY_S:
+        return False
+    return not 0 <= late_s < LATE_S or now - script.runtime.player_spoke_at >= LULL_S
+
+
+class OldTalkJob(ForgettingJob):
+    """Carries it out for the assistants that are due; what fails is tried again later."""
+
+    def __init__(self, scripts: list[AssistantScript]):
+        due = [s for s in scripts if s.survived("old talk", lambda s=s: is_due(s), False)]
+        today = utc_iso(time.time() // DAY_S * DAY_S)  # a run that was cut short is found again
+        super().__init__(Request((), today, "", ""), due)
+        self._count = 0
+
+    @inlineCallbacks
+    def run(self) -> Steps[None]:
+        """Do everything, and tell staff what failed."""
+        for script in self.scripts:
+            yield self._tried(name_of(script), self._forget, script)
+        if self._count:
+            yield self.clear_files(iter(()))
+        for script in self.scripts:
+            if self._failures:
+                script.trouble(f"old talk is left in: {', '.join(self._failures)}")
+            elif not (yield self._tried(name_of(script), self._is_proven, script)):
+                script.trouble("old talk is forgotten, but the history is damaged: compact/verify")
+
+    @inlineCallbacks
+    def _forget(self, script: AssistantScript) -> Steps[None]:
+        days, body = script.config.keep_days, Remains(script)
+        before = script.now() - days * DAY_S
+
+        def begin() -> Deferred[dict[str, int]]:
+            self._drop_waiting(script)
+            iso, at = utc_iso(before), self.request.at
+            pages = _clear_old_pages(script.obj, before)
+            return forget_old(script, body, iso, at, MOST, lambda takes: pages)
+
+        counts = yield script.run_exclusive(begin)
+        yield cooperate(Event.objects.forget_talk(script.key, before)).whenDone()
+        self._count += sum(counts.values())
+        script.audit("forgotten", days=days, **counts)
+        if counts["messages"] < MOST:
+            script.state.nights = {**script.state.nights, _DONE: script.now()}
+
+
+def _clear_old_pages(body: DefaultObject | None, before: float) -> Iterator[None]:
+    """Delete old pages that Evennia keeps: from an assistant's body, and to assistants alone."""
+    for page in pages_of(body).filter(db_date_created__lt=datetime.fromtimestamp(before, UTC)):
+        if body in page.senders or is_to_assistants(page):
+            page.delete()
+        yield
