@@ -128,7 +128,8 @@ def _collected(script: Assistant, character: Character, things: list[Made]) -> I
         if entry.source_type != SYNTHESIS:
             text = " ".join((entry.content, *entry.entities, *entry.tags))
             of = only_one(entry.audience)
-            at = "" if entry.source_message_ids else entry.timestamp
+            is_sourced = entry.source_message_ids or not entry.content
+            at = "" if is_sourced else entry.timestamp
             things.append(Made(entry.id, entry.source_message_ids, text, of, at))
         yield
     entities = character.entities

@@ -14,6 +14,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.archive import SummaryRecord
 from evennia_ai.history.frames import SYNTHESIS_TITLE
+from evennia_ai.llm_interaction.summary import NOTHING_SAID
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal import JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.compact import longer, summary_cap
@@ -21,7 +22,7 @@ from evennia_ai.sleep.compaction.folding import Fold, empty_unused
 from evennia_ai.sleep.compaction.plan import STALE, Plan
 
 DAY_S = 86_400.0
-# Stale summaries that models make again in a day at most.
+# Stale summaries that are made again in a day at most, those apart of which nothing is left.
 STALE_A_DAY = 12
 # From one to the next.
 PAUSE_S = 60.0
@@ -127,7 +128,7 @@ def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None
         above = [r for r in history.summaries() if new.id in r.child_ids]
         stale = [*script.state.stale, *(r.id for r in above if not r.rolled_back)]
         script.state.stale = [key for key in dict.fromkeys(stale) if key != new.id]
-        if new.extra["model"]:  # else it cost nothing
+        if new.text != NOTHING_SAID:
             script.state.remade = [*_of_the_day(script), script.now()]
         empty_unused(script)  # what was taken back while a model was writing
         script.at_commit_step("remade")
