@@ -92,6 +92,15 @@ class TestRestart(AssistantTest):
         startstop.at_server_stop()
         self.assertFalse(startstop._warm_up.active())
 
+    def test_old_talk_is_looked_for_until_the_server_stops(self):
+        """Every few minutes, once all is loaded."""
+        startstop._ageing = None
+        startstop.warm_up()
+        pump_until(lambda: startstop._ageing is not None)
+        self.assertTrue(startstop._ageing.running)
+        startstop.at_server_stop()
+        self.assertFalse(startstop._ageing.running)
+
     def test_timer_outlives_another_interval(self):
         """A timer that was given another interval runs on after a reload and after a crash."""
         self.script.start(interval=100)

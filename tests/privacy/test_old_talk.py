@@ -3,13 +3,12 @@
 import unittest
 from contextlib import suppress
 
-from evennia_ai.history.pairs import pairing
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.features.bonds import bond_with, note_event
 from evennia_ai.history.archive import EMPTIED
-from evennia_ai.history.messages import Message, utc_iso
+from evennia_ai.history.messages import Message, pairing, utc_iso
 from evennia_ai.history.verification import Evidence
 from evennia_ai.llm_interaction.summary import NOTHING_SAID
 from evennia_ai.privacy.closure import Made, plan_ageing
