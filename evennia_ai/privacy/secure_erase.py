@@ -17,6 +17,7 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai import services
 from evennia_ai.background import Steps
+from evennia_ai.models import Event
 
 SQLITE = "The database file was rewritten without its free pages."
 POSTGRESQL = (
@@ -27,7 +28,7 @@ ELSEWHERE = "The database keeps deleted rows until its administrator clears them
 # How long the database waits for the one that rewrites it, seconds.
 _REWRITE_S = 600
 _WAIT = f"PRAGMA busy_timeout = {_REWRITE_S * 1000}"
-_TABLES = ", ".join(f'"{model._meta.db_table}"' for model in (Attribute, Msg, ServerConfig))
+_TABLES = ", ".join(f'"{model._meta.db_table}"' for model in (Attribute, Msg, ServerConfig, Event))
 _SQLITE = (_WAIT, "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
 _POSTGRESQL = (f"SET lock_timeout = '{_REWRITE_S}s'", f"VACUUM (FULL, ANALYZE) {_TABLES}")
 

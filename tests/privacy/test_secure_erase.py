@@ -13,6 +13,7 @@ from django.test import TestCase, TransactionTestCase
 from evennia.comms.models import Msg
 from evennia.typeclasses.attributes import Attribute
 
+from evennia_ai.models import Event
 from evennia_ai.privacy import secure_erase as free_pages
 from evennia_ai.privacy.secure_erase import erase_free_pages
 from tests import postgres
@@ -67,8 +68,10 @@ class TestPostgreSQL(TransactionTestCase):
         for number in range(50):
             Attribute.objects.create(db_key=f"k{number}", db_strvalue=f"{SECRET} {number}")
             Msg.objects.create(db_message=f"{SECRET} {number}")
+            Event.objects.create(at=0, text=f"{SECRET} {number}")
         Attribute.objects.exclude(db_key="stays").delete()
         Msg.objects.all().delete()
+        Event.objects.all().delete()
         self.assertTrue(self.files_with_secret())
         self.assertEqual(wait_for(erase_free_pages()), free_pages.POSTGRESQL)
         self.assertEqual(self.files_with_secret(), [])
