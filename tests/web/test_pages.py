@@ -611,7 +611,7 @@ class TestActs(PagesTest):
         shown = self.client.get(f"/ai/{self.script.pk}/search/?q=green+boat")
         self.assertShows(shown, "score", "journal", f'name="id" value="{entry.id}"')
         shown = self.send("search", act="forget", id=entry.id)
-        self.assertShows(shown, "1 of its memories left semantic memory")
+        self.assertShows(shown, f"no longer finds journal entry {entry.id}")
         self.assertEqual(wait_for(memories.ids(scope)), set())
         self.assertTrue(self.script.obj.journal.get(entry.id).withdrawn)
 
