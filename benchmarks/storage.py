@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from twisted.internet import reactor
@@ -23,6 +24,7 @@ from evennia_ai import services
 from evennia_ai.history.archive import Segment, SummaryRecord
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, new_id
+from evennia_ai.language import tables
 from evennia_ai.llm_interaction.prompt import build_llm_messages
 from evennia_ai.llm_interaction.values import ModelRequest
 from evennia_ai.privacy.forget import forget_people
@@ -142,8 +144,10 @@ def great_store(make: Callable[[str], Any]) -> dict[str, Any]:
     fill_life(script, body, guests)
     settle()
     script.mind.model.default = summary
+    for _ in chain(tables.warm(), script.history.warm(), body.entities.warm()):
+        pass  # as a game does at its start
     gc.collect()
-    gc.freeze()  # as a game does behind its start
+    gc.freeze()  # and behind it
     heard, answered = list[float](), list[float]()
     for n in range(300):
         line = said(n, guests, private([guests[n % 500].id, guests[n % 500 + 1].id]))

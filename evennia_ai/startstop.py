@@ -111,7 +111,9 @@ def _log_failure(failure: Failure, what: str) -> None:
 def _repair_all() -> Iterator[None]:
     """Repair all assistants, with a turn of the reactor between steps."""
     from evennia_ai.assistant_script import all_assistants
+    from evennia_ai.language import tables
 
+    yield from tables.warm()
     is_first = True  # a model's server keeps few prompts: others are read when a player comes
     for script in all_assistants():
         try:

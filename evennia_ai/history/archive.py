@@ -150,6 +150,17 @@ def absorbed_by(records: Iterable[SummaryRecord]) -> dict[str, str]:
     return above
 
 
+def count_below(summary_id: str, records: Mapping[str, SummaryRecord]) -> int:
+    """How many raw messages are below one of these summaries, by their ids."""
+    waiting, reached = [summary_id], set[str]()
+    while waiting:
+        key = waiting.pop()
+        if key in records and key not in reached:
+            reached.add(key)
+            waiting += records[key].child_ids
+    return sum(len(records[key].source_ids) for key in reached)
+
+
 def in_use(records: Sequence[SummaryRecord]) -> list[SummaryRecord]:
     """The summaries that markers show: public ones first, of each audience the long-term one first.
 

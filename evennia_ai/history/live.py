@@ -25,6 +25,7 @@ from evennia_ai.history.archive import (
     Archive,
     Segment,
     SummaryRecord,
+    count_below,
     digest_add,
     in_use,
 )
@@ -143,15 +144,15 @@ class HistoryHandler(Archive):
         """The messages that stand in the history for what left; those that are there stay."""
         markers = (message for message in self.messages() if message.is_summary)
         former = {str(m.metadata.get("summary_id") or m.id): m for m in markers}
-        records, count = self.summaries(), self._counter()
-        shown = in_use(records)
+        records, count = {record.id: record for record in self.summaries()}, self._counter()
+        shown = in_use([*records.values()])
         for record in shown:
             marker = former.get(record.id)
             if marker is None or marker.content != f"{SUMMARY_TITLE}\n{record.text}":
-                left = len(self.places_below(record.id))
+                left = count_below(record.id, records)
                 former[record.id] = marker_of(record, left, count(record.text)).counted(count)
         # Without a record, as one that is lost, they stay, and the proof names them.
-        lost = former.keys() - {record.id for record in records}
+        lost = former.keys() - records.keys()
         return [*(former[record.id] for record in shown), *(former[each] for each in lost)]
 
     def replace(self, messages: Sequence[Message]) -> None:

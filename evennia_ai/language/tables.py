@@ -8,7 +8,7 @@ languages. `docs/life.md` lists the keys.
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -123,6 +123,15 @@ def _owners() -> dict[str, list[str]]:
         for word in table.little:
             owners.setdefault(word, []).append(code)
     return owners
+
+
+def warm() -> Iterator[None]:
+    """Reads the little words of all languages in advance, a table at each step."""
+    for table in tables().values():
+        table.little  # noqa: B018  (it is kept)
+        yield
+    _owners()
+    yield
 
 
 def table_of(text: str) -> Table:

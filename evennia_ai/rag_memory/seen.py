@@ -18,7 +18,7 @@ from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
-from evennia_ai.history.archive import ARCHIVE, SummaryRecord, resting_on
+from evennia_ai.history.archive import ARCHIVE, SummaryRecord, count_below, resting_on
 from evennia_ai.history.audience import viewer, visible
 from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
 from evennia_ai.history.stored import Cache, Stored, records
@@ -236,7 +236,8 @@ class Seen:
 
     def count_below(self, summary_id: str) -> int:
         """How many messages a summary stands for, also such as the viewer may not see."""
-        return len(self._script.history.places_below(summary_id))
+        records = {record.id: record for record in self._script.history.summaries()}
+        return count_below(summary_id, records)
 
     # Notes, entries, profiles
 
