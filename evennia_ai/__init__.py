@@ -31,7 +31,6 @@ __getattr__, __dir__ = lazy_names(
         "AssistantCmdSet": "commands",
         "AssistantMixin": "assistant_character",
         "AssistantScript": "assistant_script",
-        "FakeAssistant": "testing",
         "ScriptedModel": "testing",
         "Tool": "turns.tools",
         "ToolContext": "turns.tools",

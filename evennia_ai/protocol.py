@@ -1,8 +1,7 @@
 """What a service may use: the assistant, its body, its stores, and the mind that works for it.
 
-Services name these types for the type checker alone, and never import Evennia: a `FakeAssistant` of
-`evennia_ai.testing` has others with the same methods. Everything is called on the reactor thread.
-What returns a Deferred does its work elsewhere.
+Services name these types for the type checker alone, and never import Evennia. Everything is called
+on the reactor thread. What returns a Deferred does its work elsewhere.
 """
 
 from __future__ import annotations

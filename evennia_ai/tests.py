@@ -33,8 +33,7 @@ from evennia_ai.errors import ToolError
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.seeing import name_of, plain, stable_id
 from evennia_ai.history.audience import PUBLIC, is_private, members
-from evennia_ai.rag_memory.memory import RecallJobs
-from evennia_ai.testing import InlineWorker, MemoryIndex, MemorySemanticStore, ScriptedModel
+from evennia_ai.testing import stand_in
 
 # What the assistant says and does, by the way in which it does.
 WORDS = {"say": "Well met.", "pose": "smiles."}
@@ -118,16 +117,8 @@ class TestThisGame(EvenniaTest):
             EVENNIA_AI_OPTIONS={},
         )
         self.enterContext(changed)
-        self.model, index, worker = (
-            ScriptedModel(default="Well met."),
-            MemoryIndex(),
-            InlineWorker(),
-        )
-        services.reset()
+        self.model = stand_in(default="Well met.")
         self.addCleanup(services.reset)
-        recall = RecallJobs(worker, lambda: index)
-        services.use(model=self.model, memories=MemorySemanticStore(), recall=recall, ready=True)
-        services.kept("disk", lambda: worker)
         super().setUp()
         self.account.is_superuser = False
         self.account.save()

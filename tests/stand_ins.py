@@ -4,7 +4,7 @@ import zlib
 
 import numpy
 
-from evennia_ai.testing import MemoryStore
+from tests.fake import MemoryStore
 
 
 class CountingStore(MemoryStore):

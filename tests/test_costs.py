@@ -25,7 +25,7 @@ from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import MANUAL, plan_compaction
 from evennia_ai.sleep.cycle import SLEEP_STEPS
-from evennia_ai.testing import FakeAssistant, MemoryStore
+from tests.fake import FakeAssistant, MemoryStore
 from tests.growth import steps
 from tests.memory_assistant import MemoryWorld, MemoryWorldTest
 from tests.waiting import wait_for

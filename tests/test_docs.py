@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 import yaml
+from django.test import TestCase
 
 from evennia_ai import conf
 from evennia_ai.cli.launcher import USAGE
@@ -102,7 +103,7 @@ def exists_as_name(dotted: str) -> bool:
     return False
 
 
-class TestDocs(unittest.TestCase):
+class TestDocs(TestCase):
     """What the pages name is there."""
 
     def test_paths(self):
@@ -269,7 +270,7 @@ class TestDocs(unittest.TestCase):
                 module = sys.modules[f"world.{name}"] = types.ModuleType(f"world.{name}")
                 exec(snippet, module.__dict__)
             result = unittest.TestResult()
-            module.TestRingBell("test_rings_when_asked").run(result)
+            unittest.defaultTestLoader.loadTestsFromTestCase(module.TestRingBell).run(result)
         self.assertEqual((result.testsRun, result.errors, result.failures), (1, [], []))
 
 

@@ -26,10 +26,11 @@ from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.testing import FakeGame, call
+from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
 from tests.base import PLAYED
 from tests.command_line import CommandLineTest
+from tests.fake import FakeGame
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
 

@@ -17,10 +17,11 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.privacy.export import export_player
-from evennia_ai.testing import FakeGame, call
+from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
 from tests.base import PLAYED, log_text
 from tests.command_line import CommandLineTest
+from tests.fake import FakeGame
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
 

@@ -21,9 +21,10 @@ from evennia_ai.history.messages import Speaker, utc_iso
 from evennia_ai.privacy.export import export_player
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.staff.doctor import check_tools
-from evennia_ai.testing import FakeGame, call
+from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
 from tests.command_line import CommandLineTest
+from tests.fake import FakeGame
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import alone, wait_for
 

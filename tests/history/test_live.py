@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evennia_ai.history.archive import EMPTY_DIGEST, digest_add
 from evennia_ai.history.live import OLDER, PAGE_MESSAGES, PAGE_PLACES, HistoryHandler
 from evennia_ai.history.messages import OVERHEAD_TOKENS, IdSource, Message, utc_iso
-from evennia_ai.testing import MemoryStore
+from tests.fake import MemoryStore
 from tests.strategies import FEW
 
 

@@ -15,7 +15,7 @@ from evennia_ai.history.stored import (
     drop_from_aside,
     each_readable,
 )
-from evennia_ai.testing import MemoryStore
+from tests.fake import MemoryStore
 from tests.stand_ins import CountingStore
 
 

@@ -12,8 +12,9 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.form import form_format, read_form
 from evennia_ai.llm_interaction.profiles import Profile, reshaped
 from evennia_ai.llm_interaction.values import FORM, SPEAKS_AND_CALLS, ModelRequest, TurnRequest
-from evennia_ai.testing import FakeAssistant, call
+from evennia_ai.testing import call
 from tests import loopback
+from tests.fake import FakeAssistant
 from tests.loopback import LoopbackServer, failure, form
 from tests.strategies import FEW, texts
 from tests.waiting import wait_for

@@ -15,7 +15,7 @@ from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.privacy.export import delete_exports, export_folder, export_player
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.testing import FakeAssistant
+from tests.fake import FakeAssistant
 from tests.waiting import wait_for
 
 ALICE, BOB, CORA = (

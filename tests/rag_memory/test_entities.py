@@ -15,9 +15,9 @@ from evennia_ai.rag_memory.entities import (
 )
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.rag_memory.profiles import ARCHIVE, BATCH, EntityHandler
-from evennia_ai.testing import MemoryStore
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import ExpandMemory
+from tests.fake import MemoryStore
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 

@@ -16,7 +16,7 @@ from evennia_ai.rag_memory.journal import (
     JournalHandler,
     score_importance,
 )
-from evennia_ai.testing import MemoryStore
+from tests.fake import MemoryStore
 from tests.stand_ins import CountingStore
 
 PAGE_COUNT = 40

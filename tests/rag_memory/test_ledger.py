@@ -12,7 +12,7 @@ from evennia_ai.llm_interaction.regions import HEADINGS, Regions, fit_prompt, no
 from evennia_ai.rag_memory import ledger
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import STATES, LedgerError, LedgerHandler, Note, moved
-from evennia_ai.testing import MemoryStore
+from tests.fake import MemoryStore
 
 ALICE = Speaker("Alice", "o1")
 BOB = Speaker("Bob", "o2")

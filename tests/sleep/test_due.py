@@ -7,7 +7,8 @@ from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.compact import due, firing
 from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, REQUEST, SLEEP
-from evennia_ai.testing import FakeAssistant, ScriptedModel
+from evennia_ai.testing import ScriptedModel
+from tests.fake import FakeAssistant
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
 

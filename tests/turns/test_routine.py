@@ -8,11 +8,11 @@ from evennia import create_object
 
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.testing import FakeGame
 from evennia_ai.turns.options import check_option
 from evennia_ai.turns.routine import BARRED, LOST, SLEEP, THERE, WALKS, Routine, Stop, read_routine
 from evennia_ai.turns.tick import Tick
 from tests.base import AssistantTest
+from tests.fake import FakeGame
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
 

@@ -14,13 +14,14 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import memory as retrieval
-from evennia_ai.testing import FakeAssistant, ScriptedModel, call
+from evennia_ai.testing import ScriptedModel, call
 from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.runtime import QUEUE_LIMIT
 from evennia_ai.turns.state import QUEUE_PAGE
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.base import AssistantTest
+from tests.fake import FakeAssistant
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
 from tests.waiting import started_reactor, wait_for
 

@@ -7,7 +7,8 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import compact_conversation_history
-from evennia_ai.testing import FakeAssistant, ScriptedModel, call
+from evennia_ai.testing import ScriptedModel, call
+from tests.fake import FakeAssistant
 from tests.waiting import wait_for
 
 BOB, CORA = private(["o2.b"]), private(["o3.c"])

@@ -6,7 +6,8 @@ from evennia import create_object
 
 from evennia_ai.errors import NotObeyedError
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.testing import FakeAssistant, ScriptedModel, call
+from evennia_ai.testing import ScriptedModel, call
+from tests.fake import FakeAssistant
 from tests.turns.tools.case import OBJECT, AskedTest, rank
 from tests.waiting import wait_for
 
