@@ -7,6 +7,7 @@
 # make test-all   run all of them with every example, and the long games (hours)
 # make test-postgres  run the tests that store something on a private PostgreSQL with pgvector
 # make mutants    change the code in 200 ways and list what no test notices (an hour or two)
+# make hashes     write requirements.txt anew: the tested versions with the hashes of their files
 # make lint       run ruff, mypy and import-linter
 # make clean      stop and remove the demo, the virtual environment and caches
 #
@@ -39,7 +40,7 @@ export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-lint install-postgres demo demo-stop test test-e2e test-games \
-    test-all test-postgres mutants bench lint lint-style lint-format lint-types lint-imports clean
+    test-all test-postgres mutants bench hashes lint lint-style lint-format lint-types lint-imports clean
 
 help:
 	@sed -n 's/^# //p;/^VENV/q' Makefile
@@ -112,6 +113,12 @@ mutants: $(STAMP)
 # All goals in one table, after hours; BENCH="--only storage" for some.
 bench: $(STAMP)
 	@$(BIN)/python -m benchmarks.bench $(BENCH)
+
+# For each Python and system that is supported; the index says the hashes.
+hashes:
+	@$(BIN)/uv --version >/dev/null 2>&1 || $(PIP_INSTALL) uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	    --no-header --constraint constraints.txt --output-file requirements.txt pyproject.toml
 
 # `make -k lint` continues after a failure and runs all four.
 lint: lint-style lint-format lint-types lint-imports

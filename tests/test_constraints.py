@@ -1,5 +1,6 @@
 """The file of tested versions, beside the dependencies that the package declares."""
 
+import re
 import tomllib
 import unittest
 from importlib.metadata import version
@@ -38,6 +39,26 @@ class TestConstraints(unittest.TestCase):
                 with self.subTest(python=number, name=wanted.name):
                     pin = pins[canonicalize_name(wanted.name)].removeprefix("==")
                     self.assertTrue(wanted.specifier.contains(pin), pin)
+
+    def test_hashes(self):
+        """`requirements.txt` has these versions of all that is needed, each with hashes."""
+        text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
+        blocks = re.split(r"\n(?=\S)", text.strip())
+        hashed = [Requirement(block.partition("\\")[0]) for block in blocks]
+        self.assertTrue(all("--hash=sha256:" in block for block in blocks))
+        for number in ("3.11", "3.13"):
+            python = {
+                "python_version": number,
+                "python_full_version": f"{number}.0",
+                "sys_platform": "linux",
+            }
+            pins = self.pinned(python)
+            chosen = [r for r in hashed if not r.marker or r.marker.evaluate(python)]
+            found = {canonicalize_name(each.name): str(each.specifier) for each in chosen}
+            differ = {name: pin for name, pin in found.items() if pins.get(name, pin) != pin}
+            self.assertEqual(differ, {}, "run `make hashes`")
+            for wanted in self.dependencies:
+                self.assertIn(canonicalize_name(wanted.name), found)
 
     def test_stolen_releases_are_left_out(self):
         """Neither the dependencies nor the file allow them."""
