@@ -208,7 +208,6 @@ class AssistantPorts(Assistant):
             "seconds": round(reply.seconds, 3),
             "attempts": reply.attempts,
             "cached": reply.cached_tokens,
-            "cached_cost": reply.cached_cost,
         }
         if purpose in SPOKEN:
             figures["fell_back"] = reply.model == OFFLINE_MODEL != self.model_name

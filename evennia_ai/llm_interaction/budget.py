@@ -110,8 +110,6 @@ class ReplyTrace(Stored, Usage):
     answers: tuple[str, ...] = ()  # ids of the messages it answers
     # Scores of the memories in its prompt, by id.
     given: Mapping[str, float] = field(default_factory=dict)
-    # Scores of memories that were found for the prompt and not taken, by id.
-    passed_over: Mapping[str, float] = field(default_factory=dict)
     # Scores of what the turn's own searches found, by id.
     found: Mapping[str, float] = field(default_factory=dict)
     opened: tuple[str, ...] = ()  # ids of the memories that the turn read in full
@@ -138,7 +136,6 @@ class ReplyTrace(Stored, Usage):
             opened=self.opened[-MOST_IDS:],
             tools=self.tools[-MOST_IDS:],
             given=_best(self.given),
-            passed_over=_best(self.passed_over),
             found=_best(self.found),
         )
         return json.dumps(short.to_dict(), separators=(",", ":"))

@@ -62,7 +62,6 @@ _BLOCK = re.compile(r"\((?P<label>[^:()\n]{1,120}):")
 _PLACE_LINE = re.compile(
     rf"^({CALLED}|{PLACE}|{LOOKS}|{THINGS}|{WAYS}|{CARRIED}): (.*)$", re.MULTILINE
 )
-_LEDGER_ROWS = re.compile(rf"^{re.escape(LEDGER)}:\n(?P<rows>(?:[^\n]+\n?)+)", re.MULTILINE)
 _IDENTITY = re.compile(r"^You are (?P<name>[^\n,.]{1,80})", re.MULTILINE)
 # How a note begins; a reply that holds one goes on with the prompt.
 _LABELS = (
@@ -208,9 +207,7 @@ class Reading:
     """A prompt, read."""
 
     me: str = ""  # the assistant's name
-    persona: str = ""
     place: dict[str, str] = field(default_factory=dict)  # lines of the system text by label
-    ledger: list[str] = field(default_factory=list)  # rows of notes
     # Messages in order: lines and notes of a user's, the text of the assistant's, other messages.
     turns: list[tuple[str, Any]] = field(default_factory=list)
 
@@ -238,11 +235,7 @@ def read_prompt(messages: Iterable[Mapping[str, Any]]) -> Reading:
 def _read_system(reading: Reading, text: str) -> None:
     if found := _IDENTITY.search(text):
         reading.me = found["name"].strip()
-    rows = _LEDGER_ROWS.search(text)
-    reading.ledger = rows["rows"].splitlines() if rows else []
     reading.place = {label: value.strip() for label, value in _PLACE_LINE.findall(text)}
-    parts = text.split("\n\n")
-    reading.persona = parts[1].strip() if len(parts) > 1 else ""
 
 
 def read_lines(content: str) -> Iterator[Heard | Note | str]:

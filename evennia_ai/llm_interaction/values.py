@@ -65,7 +65,6 @@ class Usage:
     # US dollars by LiteLLM's price list, 0 for the offline model, None if unknown.
     cost: float | None = None
     cached_tokens: int = 0  # prompt tokens that the provider read from its cache
-    cached_cost: float | None = None  # what these cost, as part of `cost`; None if unknown
 
     @property
     def tokens(self) -> int:
@@ -141,7 +140,6 @@ class TurnRequest:
     asker: str | None = None  # stable id of the person it answers; None if nobody asked
     source_ids: tuple[str, ...] = ()  # ids of the messages it answers
     retrieved: tuple[Hit, ...] = ()  # memories for the prompt, best first
-    passed_over: tuple[Hit, ...] = ()  # what was found with them and not taken
     max_iterations: int = 8  # most model calls
     # Time after which no further model call is made, seconds since the epoch.
     deadline: float = float("inf")
@@ -159,4 +157,4 @@ class TurnReport:
     fell_back: bool = False  # whether the offline model answered in place of the assistant's own
     spoken: list[str] = field(default_factory=list)  # what was said, in order
     tools: list[str] = field(default_factory=list)  # names of the tools called, in order
-    used: Usage = Usage(cost=0.0, cached_cost=0.0)  # noqa: RUF009 - frozen; by all model calls
+    used: Usage = Usage(cost=0.0)  # noqa: RUF009 - frozen; by all model calls

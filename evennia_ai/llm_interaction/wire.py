@@ -237,7 +237,7 @@ class Caller:
             else:
                 response = await self.litellm.acompletion(**options)
         reply = self._read(response, where, request)
-        return replace(reply, cost=0.0, cached_cost=0.0) if where.is_offline else reply
+        return replace(reply, cost=0.0) if where.is_offline else reply
 
     def _client(self, where: Endpoint) -> Any:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
@@ -284,7 +284,6 @@ class Caller:
                 completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
                 cost=self._cost(response, where.model),
                 cached_tokens=cached,
-                cached_cost=self._cached_cost(where, cached),
             )
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise ModelError("the response has not the form of a reply") from error
@@ -294,14 +293,6 @@ class Caller:
             return float(self.litellm.completion_cost(completion_response=response, model=model))
         except Exception:  # noqa: BLE001 - LiteLLM raises a bare Exception for unpriced models
             return None
-
-    def _cached_cost(self, where: Endpoint, tokens: int) -> float | None:
-        """What cached tokens cost, by LiteLLM's list; None if it has no price for them."""
-        if not tokens:
-            return 0.0
-        listed = _listed(self.litellm, where.model)
-        each = listed.get("cache_read_input_token_cost", listed.get("input_cost_per_token"))
-        return None if each is None else tokens * float(each)
 
 
 def _refuse(choice: Any, message: Any) -> None:

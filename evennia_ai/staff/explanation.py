@@ -66,7 +66,6 @@ def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[s
         "Memories in its prompt:": trace.given,
         "Memories found by its searches:": trace.found,
         "Memories it read in full:": dict.fromkeys(trace.opened),
-        "Found but not put into the prompt (there already, or too weak):": trace.passed_over,
     }
     for what, scores in lists.items():
         lines += [what, *_sources(scores, seen, speaks)] if scores else []
@@ -76,7 +75,7 @@ def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[s
     if trace.moderated:
         lines.append("Moderation replaced or refused part of what its model wrote.")
     tools = [*trace.tools, *(call["function"]["name"] for call in message.tool_calls)]
-    cached = cached_part(trace.cached_tokens, None)
+    cached = cached_part(trace.cached_tokens)
     tokens = f"{trace.prompt_tokens:,} tokens in{cached}, {trace.completion_tokens:,} out"
     return [
         *lines,

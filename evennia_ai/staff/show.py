@@ -146,10 +146,9 @@ def price_of(calls: int, cost: float, unpriced: int) -> str:
     return price(cost) + others
 
 
-def cached_part(tokens: int, cost: float | None) -> str:
-    """What of a prompt came out of the provider's cache and what that cost, in brackets."""
-    paid = "" if cost is None else f" for {price(cost)}"
-    return f" ({tokens:,} cached{paid})" if tokens else ""
+def cached_part(tokens: int) -> str:
+    """What of a prompt came out of the provider's cache, in brackets."""
+    return f" ({tokens:,} cached)" if tokens else ""
 
 
 def cuts(event: TokenBudget) -> list[str]:
@@ -168,7 +167,7 @@ def request_text(event: TokenBudget) -> str:
     head = f"{moment(utc_iso(event.at))} {audience_mark(event.audience)}{purpose}{started}: {event}"
     reply = "no reply"
     if event.prompt_tokens or event.completion_tokens:
-        cached = cached_part(event.cached_tokens, event.cached_cost)
+        cached = cached_part(event.cached_tokens)
         reply = f"in {event.prompt_tokens:,}{cached}, out {event.completion_tokens:,} tokens"
     figures = f"model {event.model}, {reply}, {price(event.cost)}, context {event.usage:.0%} full"
     return "\n".join([head, figures, *cuts(event)])

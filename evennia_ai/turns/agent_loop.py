@@ -509,7 +509,6 @@ class _Turn:
                 budget=self.budget,
                 answers=request.source_ids,
                 given={hit.turn_id: hit.score for hit in request.retrieved},
-                passed_over={hit.turn_id: hit.score for hit in request.passed_over},
                 found=tools.found,
                 opened=tuple(tools.opened),
                 tools=tuple(report.tools),

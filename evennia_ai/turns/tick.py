@@ -314,7 +314,7 @@ class Tick:
         script, runtime, last = self.script, self.runtime, group.events[-1]
         deadline = script.now() + script.config.turn_timeout_s
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
-        given, passed_over = yield self._retrieved(group, seen)
+        given = yield self._retrieved(group, seen)
         spoken = (event.content for event in group.events)
         request = TurnRequest(
             audience=group.audience,
@@ -322,7 +322,6 @@ class Tick:
             asker=asker,
             source_ids=tuple(event.id for event in group.events),
             retrieved=given,
-            passed_over=passed_over,
             max_iterations=script.config.max_react_iterations,
             deadline=deadline,
             language=answer_language(
@@ -347,11 +346,8 @@ class Tick:
             runtime.last_turn_at = script.now()
 
     @inlineCallbacks
-    def _retrieved(self, group: Group, seen: Seen) -> Steps[tuple[Hits, Hits]]:
-        """Fires with lore and memories of what was just said that the prompt does not hold already.
-
-        And with the memories that were found and not taken.
-        """
+    def _retrieved(self, group: Group, seen: Seen) -> Steps[Hits]:
+        """Fires with lore and memories of what was said that the prompt does not hold already."""
         script, own_name = self.script, self.script.obj.key
         said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
         newest = islice(seen.newest(), LORE_LINES)
@@ -360,7 +356,7 @@ class Tick:
         facts = used((yield script.game.lore(text, said, group.audience)))
         lore = tuple(Hit(fact.id, 1.0, "", fact.text, None, kind="lore") for fact in facts)
         if not telling_words(said, [own_name]):
-            return lore, ()
+            return lore
         heard = [event.id for event in group.events]
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
         history, _ = shown_history(script, group.audience)
@@ -372,9 +368,7 @@ class Tick:
         # What it said itself before was perhaps made up.
         told = [hit for hit in hits if hit.kind != "message" or hit.speaker != own_name]
         given = chosen(told, said, own_name, ids, texts)
-        taken = {hit.turn_id for hit in given}
-        passed_over = tuple(hit for hit in hits if hit.turn_id not in taken)
-        return (*lore, *(attributed(script, hit) for hit in given)), passed_over
+        return (*lore, *(attributed(script, hit) for hit in given))
 
     @inlineCallbacks
     def _sleeping(self) -> Steps[str]:

