@@ -6,6 +6,7 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
+from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.profile import current
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
@@ -85,6 +86,16 @@ class TestPreCompactionExtraction(AssistantTest):
         told = self.lines_of(self.char1)
         self.assertEqual(self.extract()["stopped_by"], "no_tool_call")
         self.assertEqual(told, [])
+
+    def test_words_beside_a_call(self):
+        """The model reads again what it wrote beside its calls."""
+        self.fill(30)
+        calls = tuple(entry("Bob owes Alice 3 barrels."))
+        self.model.answers = [ModelReply(content="One is worth it.", tool_calls=calls)]
+        self.model.default = call("noop")
+        self.extract()
+        again = self.model.requests[-1].messages
+        self.assertIn("One is worth it.", [m["content"] for m in again if m.get("tool_calls")])
 
     def test_an_entry_beside_a_noop_is_kept(self):
         """What stands in one reply with a noop, even behind it, is saved."""

@@ -165,6 +165,15 @@ class TestPlayers(ForgettingGameTest):
         self.assertTold("aiforget", "Forgotten: ")
         self.assertTold("aiforget me", "within the last hour")
 
+    def test_a_damaged_history(self):
+        """Whose history is damaged is named, and is called proven nowhere."""
+        self.lived()
+        history = self.borg.assistant.history
+        history.archive(replace(next(iter(history.segments())), sha256="0"))
+        shown = self.forget_me()
+        self.assertIn("Proven by `compact/verify` for Aria:", shown)
+        self.assertIn("Not proven for Borg: its history is damaged", shown)
+
     def test_the_report_of_a_sleep(self):
         """It repeats no word of what left, nor of what a step failed with."""
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)

@@ -5,8 +5,8 @@ import unittest
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.compact import due, firing
-from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, REQUEST, SLEEP
+from evennia_ai.sleep.compaction.compact import due, firing, make_plan
+from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, MANUAL, REQUEST, SLEEP
 from evennia_ai.testing import ScriptedModel
 from tests.fake import FakeAssistant
 from tests.memory_assistant import MemoryWorldTest
@@ -36,6 +36,17 @@ class TestDue(unittest.TestCase):
         self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, COUNT)
         aria = assistant(20)
         self.assertIsNone(due(aria, EMERGENCY, COUNT, REQUEST, BACKGROUND, SLEEP))
+
+    def test_what_the_windows_keep(self):
+        """The two windows count for a compaction by count alone, and only where both are set."""
+        kept = {}
+        for immediate, recent in ((0, 0), (10, 0), (0, 10), (10, 10)):
+            windows = {"immediate_window": immediate, "recent_window": recent}
+            aria = assistant(100, compact_preserve_window=30, **windows)
+            for trigger in (COUNT, MANUAL):
+                kept[trigger, immediate, recent] = len(make_plan(aria, trigger).staying)
+        self.assertEqual(kept.pop((COUNT, 10, 10)), 11)
+        self.assertEqual(set(kept.values()), {30})
 
     def test_what_may_not(self):
         """Nothing fires where it is switched off, or waits after failures."""
