@@ -9,6 +9,8 @@
 # make mutants    change the code in 200 ways and list what no test notices (an hour or two)
 # make hashes     write requirements.txt anew: the tested versions with the hashes of their files
 # make lint       run ruff, mypy and import-linter
+# make docs       build the documentation as a site in ./site; a warning is an error
+# make screenshots  take the pictures of the documentation anew, with a Chromium of this machine
 # make clean      stop and remove the demo, the virtual environment and caches
 #
 # Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
@@ -40,7 +42,8 @@ export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-lint install-postgres demo demo-stop test test-e2e test-games \
-    test-all test-postgres mutants bench hashes lint lint-style lint-format lint-types lint-imports clean
+    test-all test-postgres mutants bench hashes docs screenshots lint lint-style lint-format \
+    lint-types lint-imports clean
 
 help:
 	@sed -n 's/^# //p;/^VENV/q' Makefile
@@ -120,6 +123,16 @@ hashes:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	    --no-header --constraint constraints.txt --output-file requirements.txt pyproject.toml
 
+docs: $(STAMP)
+	@$(BIN)/python -c "import mkdocs, mkdocstrings" 2>/dev/null || \
+	    $(PIP_INSTALL) --editable '.[docs]'
+	$(BIN)/mkdocs build --strict
+
+screenshots: $(STAMP)
+	@$(BIN)/python -c "import playwright" 2>/dev/null || \
+	    $(PIP_INSTALL) --editable '.[screenshots]'
+	$(BIN)/python -m scripts.screenshots
+
 # `make -k lint` continues after a failure and runs all four.
 lint: lint-style lint-format lint-types lint-imports
 
@@ -136,6 +149,6 @@ lint-imports: install-lint
 	$(BIN)/lint-imports
 
 clean: demo-stop
-	rm -rf "$(VENV)" "$(DEMO)" build dist .ci/venvs .coverage .mypy_cache .ruff_cache .hypothesis \
+	rm -rf "$(VENV)" "$(DEMO)" build dist site .ci/venvs .coverage .mypy_cache .ruff_cache .hypothesis \
 	    .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -157,11 +157,11 @@ class TestDocs(TestCase):
         self.assertEqual(wrong, [])
 
     def test_one_index(self):
-        """The index leads to each page, there are eleven, and each heading that is named exists."""
+        """The index leads to each page, and its table to the eleven on topics; headings exist."""
         pages = {path.name for path in PAGES} - {"README.md", "index.md"}
         index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
         self.assertEqual(set(re.findall(r"\]\((\w+\.md)\)", index)), pages)
-        self.assertEqual(len(pages), 11)
+        self.assertEqual(len(table_rows(section("index.md", "All pages"))), 11)
         headings = {page.name: set(map(slug, _HEADING.findall(prose(page)))) for page in PAGES}
         wrong = [
             (page.name, link)
@@ -171,6 +171,11 @@ class TestDocs(TestCase):
             not in headings[link.partition("#")[0].rpartition("/")[2] or page.name]
         ]
         self.assertEqual(wrong, [])
+
+    def test_pictures(self):
+        """Each picture is shown, and each that is shown is there."""
+        shown = {name for page in PAGES for name in re.findall(r"\(images/(.+?)\)", prose(page))}
+        self.assertEqual(shown, {path.name for path in (ROOT / "docs" / "images").iterdir()})
 
     def test_tools(self):
         """The page of tools lists those of the package."""

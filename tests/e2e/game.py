@@ -21,6 +21,34 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PASSWORD = "correct-horse-9"
 
 
+def environment(base, env):
+    """This process's environment with free ports, without settings of its own tests or a model.
+
+    Args:
+        base: A folder without Python modules.
+        env: Variables added to it.
+    """
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("EVENNIA", "DJANGO_"))
+    }
+    telnet, web, websocket = free_ports(3)
+    return {
+        **kept,
+        # Evennia's launcher overwrites the second entry of sys.path, hence the first one.
+        "PYTHONPATH": os.pathsep.join([str(base), str(REPOSITORY)]),
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")]),
+        "TELNET_PORT": str(telnet),
+        "WEBSERVER_PORT": str(web),
+        "WEBSOCKET_PORT": str(websocket),
+        run.PASSWORD_VARIABLE: PASSWORD,
+        # The players of tests and benchmarks do not pause between their lines.
+        "EVENNIA_AI_SPEND_CAPS": '{"player": {"calls_minute": 100000}}',
+        **env,
+    }
+
+
 class Game:
     """A game in a folder of its own; use it in a ``with`` statement.
 
@@ -35,7 +63,7 @@ class Game:
     def __init__(self, env=None, settings="", files=None, keep=False, start=True):
         self.base = Path(tempfile.mkdtemp(prefix="evennia-ai-game-"))
         self.folder = self.base / "game"
-        self.environ = self._environment(env or {})
+        self.environ = environment(self.base, env or {})
         self._settings = settings
         self._files = files or {}
         self._keep = keep
@@ -188,25 +216,3 @@ class Game:
         """The whole of one log."""
         path = self.folder / "server" / "logs" / name
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-    def _environment(self, env):
-        """This process's environment without settings of its own tests or a user's model."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("EVENNIA", "DJANGO_"))
-        }
-        telnet, web, websocket = free_ports(3)
-        return {
-            **kept,
-            # Evennia's launcher overwrites the second entry of sys.path, hence the first one.
-            "PYTHONPATH": os.pathsep.join([str(self.base), str(REPOSITORY)]),
-            "PATH": os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")]),
-            "TELNET_PORT": str(telnet),
-            "WEBSERVER_PORT": str(web),
-            "WEBSOCKET_PORT": str(websocket),
-            run.PASSWORD_VARIABLE: PASSWORD,
-            # The players of tests and benchmarks do not pause between their lines.
-            "EVENNIA_AI_SPEND_CAPS": '{"player": {"calls_minute": 100000}}',
-            **env,
-        }
