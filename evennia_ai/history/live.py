@@ -152,8 +152,8 @@ class HistoryHandler(Archive):
                 left = count_below(record.id, records)
                 former[record.id] = marker_of(record, left, count(record.text)).counted(count)
         # Without a record, as one that is lost, they stay, and the proof names them.
-        lost = former.keys() - records.keys()
-        return [*(former[record.id] for record in shown), *(former[each] for each in lost)]
+        lost = (marker for key, marker in former.items() if key not in records)
+        return [*(former[record.id] for record in shown), *lost]
 
     def replace(self, messages: Sequence[Message]) -> None:
         """Make these the whole live history, in one transaction."""
