@@ -4,13 +4,12 @@ Pure: messages in, decisions out. What leaves is parted by scope, that is by aud
 party to a line reads its summary, and no request holds the lines of two scopes.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from evennia_ai.history.archive import SummaryRecord
-from evennia_ai.history.audience import PUBLIC
+from evennia_ai.history.audience import PUBLIC, Views
 from evennia_ai.history.messages import (
     Message,
     cut_points,
@@ -137,11 +136,13 @@ def _legal_cut(raw: Sequence[Message], wanted: int, most: int | None) -> int:
     if most is None:
         return position
     later = [point for point in points if position < point < len(raw)]
-    # The later a cut, the less is left for anybody.
-    place = bisect_left(
-        [position, *later], True, key=lambda point: widest_view_tokens(raw[point:]) <= most
-    )
-    return [position, *later][min(place, len(later))]
+    views, fits = Views(), len(raw)
+    for message in reversed(raw):  # the more stays, the more there is for somebody
+        views.add(message.audience, message.tokens)
+        if views.widest > most:
+            break
+        fits -= 1
+    return next((point for point in (position, *later) if point >= fits), [position, *later][-1])
 
 
 def roots(summaries: Iterable[SummaryRecord]) -> list[SummaryRecord]:
