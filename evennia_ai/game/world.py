@@ -422,7 +422,10 @@ class GameHandler:
         person = self._meant(to, "people")
         gift = self._ordered(thing, "lying or carried")
         if gift.location is not self.character:
+            before = {*self.character.contents}
             yield self._pick_up(gift)
+            if gift.location is not self.character:  # a barrel stays: what it handed out is given
+                gift = next(each for each in self.character.contents if each not in before)
         told = yield self._carry("give", gift, person, person=person)
         return told
 

@@ -38,6 +38,14 @@ class Slippery(DefaultObject):
     at_pre_drop = says("It clings to your arm.")
 
 
+class Barrel(DefaultObject):
+    """Hands out a mug and stays where it is."""
+
+    def at_pre_get(self, getter, **kwargs):
+        create_object(DefaultObject, key="mug", location=getter)
+        return False
+
+
 class Gate(DefaultExit):
     """Lets nobody through."""
 
@@ -175,6 +183,13 @@ class TestActing(AssistantTest):
             with self.assertRaisesRegex(ToolError, reason):
                 act(*args)
             eel.location = self.aria
+
+    def test_what_is_handed_out(self):
+        """What a thing hands out in its place is given, and the thing stays."""
+        barrel = self.thing("barrel", f"{HERE}.Barrel")
+        self.script.game.give("barrel", "Char")
+        self.assertEqual(barrel.location, self.room1)
+        self.assertIn("mug", [each.key for each in self.char1.contents])
 
     def test_own_commands(self):
         """Where the game has commands of its own, they decide."""
