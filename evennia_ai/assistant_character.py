@@ -231,7 +231,8 @@ class AssistantMixin:
         """Called when something comes into its hands; a player's gift is noted."""
         super().at_object_receive(moved_obj, source_location, move_type=move_type, **kwargs)  # type: ignore
         script = self.assistant
-        if script is not None and move_type == "give" and source_location.has_account:
+        is_gift = move_type == "give" and source_location.has_account
+        if script is not None and is_gift and not script.is_newer:
             audience, what = room_audience(self, source_location), name_of(moved_obj, self)  # type: ignore
             script.of_features(lambda each: each.given(script, source_location, what, audience))
 

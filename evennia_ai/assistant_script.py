@@ -9,6 +9,7 @@ from evennia import DefaultScript
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
+from evennia_ai import services
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.deletions import delete_later
 from evennia_ai.game.evennia_internals import pace, restart_timer
@@ -24,6 +25,7 @@ from evennia_ai.turns.heard import UNJUDGED, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
 from evennia_ai.turns.moderation import moderate
 from evennia_ai.turns.runtime import RUNTIMES
+from evennia_ai.turns.schema import VERSION, VERSION_KEY, check_version, is_newer
 from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.tick import Tick
 
@@ -73,7 +75,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.interval = self.tick_interval_s
         self.persistent = True
         self.start_delay = True
-        self.attributes.add("schema_version", 1)
+        self.attributes.add(VERSION_KEY, VERSION)
 
     @property
     def is_embodied(self) -> bool:
@@ -83,9 +85,24 @@ class AssistantScript(AssistantPorts, DefaultScript):
         return first is not None and first.pk == self.pk
 
     @property
+    def is_newer(self) -> bool:
+        """Whether a newer version of the package stored it: then nothing reads or changes it."""
+        return is_newer(self.attributes.get(VERSION_KEY))
+
+    def check_version(self) -> None:
+        """Raise `Refusal` if a newer version of the package stored it."""
+        check_version(self.key, self.attributes.get(VERSION_KEY))
+
+    @property
+    def ready(self) -> bool:
+        """Whether everything is loaded and it can be used."""
+        return services.ready() and not self.is_newer
+
+    @property
     def enabled(self) -> bool:
         """Whether it thinks: not switched off, in a body, and nobody puppets that body."""
-        return bool(self.db.enabled is not False and self.is_embodied and not self.obj.has_account)
+        is_on = self.db.enabled is not False and not self.is_newer
+        return bool(is_on and self.is_embodied and not self.obj.has_account)
 
     def access(
         self, accessing_obj: "TypedObject", access_type: str = "read", **kwargs: Any
@@ -191,6 +208,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
         Where the game moderates, what was said waits in the queue until it has passed.
         """
+        if self.is_newer:
+            return
         is_speech = event.channel in SPEECH
         if is_speech:
             self.runtime.hear_language(event)
@@ -291,6 +310,9 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def at_server_start(self) -> None:
         """Repair what a crash left; the rest follows when everything is loaded."""
+        if self.is_newer:
+            self.survived("loading it", self.check_version, None)
+            return
         self.survived("starting the timer", lambda: restart_timer(self), None)
         self.survived("repairs at the start", self._repair, None)
 

@@ -103,7 +103,9 @@ class AssistantCommand(MuxCommand):
 
     def assistant(self, name: str | None = None) -> AssistantScript:
         """The script of the assistant named left of the equals sign; the only one here if none."""
-        return find_assistant(self.caller, self.lhs if name is None else name)
+        script = find_assistant(self.caller, self.lhs if name is None else name)
+        script.check_version()
+        return script
 
     def own_assistant(self, name: str | None = None) -> AssistantScript:
         """The same, if the caller may change this assistant; otherwise `Refusal`."""

@@ -57,7 +57,6 @@ class AssistantPorts(Assistant):
     game = property(lambda self: GameHandler(self.obj))
     model_name = property(lambda self: self.config.llm_model or conf.model_name())
     count = property(lambda self: TokenCounter(self.model_name))
-    ready = property(lambda self: services.ready())
     mind = property(lambda self: services.mind())
     moderator = property(lambda self: services.moderator())
     shared_spend = property(lambda self: shared_spend())

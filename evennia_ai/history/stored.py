@@ -48,7 +48,8 @@ class Sealed:
     """A text that shows only how long it is.
 
     It equals the text, and has the methods of texts. It is no sequence, as Evennia would walk
-    through it or show it character by character.
+    through it or show it character by character. The names of this class and of its module stand in
+    everything that is stored: neither may change.
 
     Attributes:
         text: The text itself.

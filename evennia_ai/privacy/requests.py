@@ -189,6 +189,7 @@ class ForgettingJob:
     @inlineCallbacks
     def _forget(self, script: "AssistantScript") -> Steps[None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
+        script.check_version()
         request, body = self.request, Remains(script)
 
         def begin() -> "Deferred[dict[str, int]]":

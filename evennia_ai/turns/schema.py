@@ -8,6 +8,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evennia_ai import __version__
+from evennia_ai.errors import Refusal
 from evennia_ai.history.stored import Stored, as_dict, as_dicts, as_list, as_text, as_texts, as_time
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
 from evennia_ai.rag_memory.seen import Quarantined
@@ -15,12 +17,31 @@ from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
 
+# The shape of what assistants store. A release that changes it counts up, and brings what older
+# ones stored up to date.
+VERSION = 1
+VERSION_KEY = "schema_version"
 AWAKE, SLEEP = "awake", "sleep"
 PHASES = ("sleeping", "dreaming", "waking")
 
 # Returns a stored value as it can be used; anything false if nothing of it can.
 Reader = Callable[[object], object]
 Place = tuple[str | None, str]
+
+
+def is_newer(version: object) -> bool:
+    """Whether a stored version is one that this code does not know."""
+    return isinstance(version, int) and version > VERSION
+
+
+def check_version(name: str, version: object) -> None:
+    """Raise `Refusal` if what `name` means was stored by a newer version of the package."""
+    if is_newer(version):
+        raise Refusal(
+            f"{name} was stored by a newer version of evennia_ai: its data have shape {version}, "
+            f"and {__version__} knows shapes up to {VERSION}. It is left as it is. Install the "
+            "newer version, or restore the backup that you made before the upgrade."
+        )
 
 
 def queued_events(value: object) -> list[Any]:
