@@ -6,6 +6,7 @@
 # make test-games run the package's own suite in ten games that were not written for it
 # make test-all   run all of them with every example, and the long games (hours)
 # make test-postgres  run the tests that store something on a private PostgreSQL with pgvector
+# make dist       build what is published, and check it in an empty environment of each Python
 # make mutants    change the code in 200 ways and list what no test notices (an hour or two)
 # make hashes     write requirements.txt anew: the tested versions with the hashes of their files
 # make lint       run ruff, mypy and import-linter
@@ -16,7 +17,7 @@
 # Variables: VENV (default .venv), PYTHON (default: the newest working one of 3.13, 3.12, 3.11),
 # DEMO (default demo), TESTS (arguments for pytest), SHARE (share of the examples that the longest
 # property tests try, default 0.02), MUTANTS (arguments, such as "--count 20"), COVERAGE=1 (measure
-# coverage and enforce the minimum).
+# coverage and enforce the minimum), PYTHONS (those that `make dist` installs on; may be empty).
 VENV ?= .venv
 DEMO ?= demo
 PYTHON ?=
@@ -24,6 +25,7 @@ TESTS ?=
 MUTANTS ?=
 SHARE ?= 0.02
 COVERAGE ?=
+PYTHONS ?= 3.13 3.12 3.11
 # Minimum coverage of the package's lines in per cent. Pure modules must reach 100.
 FLOOR := 85
 PURE = $(shell $(BIN)/python .ci/pure_modules.py)
@@ -42,7 +44,7 @@ export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-lint install-postgres demo demo-stop test test-e2e test-games \
-    test-all test-postgres mutants bench hashes docs screenshots lint lint-style lint-format \
+    test-all test-postgres dist mutants bench hashes docs screenshots lint lint-style lint-format \
     lint-types lint-imports clean
 
 help:
@@ -107,6 +109,16 @@ install-postgres: $(STAMP)
 test-postgres: install-postgres
 	TEST_DATABASE=postgresql $(BIN)/python -m pytest -m "database and not e2e" $(SPREAD) $(TESTS)
 	$(if $(TESTS),,$(BIN)/python -m pytest -m e2e tests/e2e/test_several_servers.py)
+
+# Source distribution first, and the wheel from it, as an index's users would.
+dist: $(STAMP)
+	rm -rf build dist
+	@$(BIN)/python -c "import build, twine" 2>/dev/null || $(PIP_INSTALL) --editable '.[dist]'
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	TEST_DIST="$(CURDIR)/dist" $(BIN)/python -m pytest tests/test_distribution.py
+	ls -l dist
+	$(if $(PYTHONS),bash .ci/try-dist dist/*.whl $(PYTHONS))
 
 mutants: $(STAMP)
 	@$(BIN)/cosmic-ray --version >/dev/null 2>&1 || \
