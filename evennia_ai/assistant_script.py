@@ -25,7 +25,7 @@ from evennia_ai.turns.heard import UNJUDGED, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
 from evennia_ai.turns.moderation import moderate
 from evennia_ai.turns.runtime import RUNTIMES
-from evennia_ai.turns.schema import VERSION, VERSION_KEY, check_version, is_newer
+from evennia_ai.turns.schema import VERSION, VERSION_KEY, check_version
 from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.tick import Tick
 
@@ -87,7 +87,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
     @property
     def is_newer(self) -> bool:
         """Whether a newer version of the package stored it: then nothing reads or changes it."""
-        return is_newer(self.attributes.get(VERSION_KEY))
+        version = self.attributes.get(VERSION_KEY)
+        return isinstance(version, int) and version > VERSION
 
     def check_version(self) -> None:
         """Raise `Refusal` if a newer version of the package stored it."""

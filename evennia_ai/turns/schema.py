@@ -29,14 +29,9 @@ Reader = Callable[[object], object]
 Place = tuple[str | None, str]
 
 
-def is_newer(version: object) -> bool:
-    """Whether a stored version is one that this code does not know."""
-    return isinstance(version, int) and version > VERSION
-
-
 def check_version(name: str, version: object) -> None:
     """Raise `Refusal` if what `name` means was stored by a newer version of the package."""
-    if is_newer(version):
+    if isinstance(version, int) and version > VERSION:
         raise Refusal(
             f"{name} was stored by a newer version of evennia_ai: its data have shape {version}, "
             f"and {__version__} knows shapes up to {VERSION}. It is left as it is. Install the "
