@@ -282,8 +282,8 @@ class TestDocs(TestCase):
 class TestPostgres(unittest.TestCase):
     @unittest.skipIf(postgres.why_not(), postgres.why_not())
     def test_documented_command(self):
-        """The growing page's command runs tests of two classes on PostgreSQL, and they pass."""
-        text = section("install.md", "Growing")
+        """The section's command runs tests of two classes on PostgreSQL, and they pass."""
+        text = section("install.md", "A larger game")
         command = re.search(r"`(make [\w-]*postgres)`", text)[1].split()
         odd, queries = "game/test_hardening.py::TestOddText", "history/test_archive.py::TestQueries"
         # What is installed stays; make's and pytest's own variables are those of this run.
