@@ -238,7 +238,7 @@ class Stage:
     def _game(self, name: str) -> Game:
         lines = [CROWDED]
         if self.options.context:
-            assistant = "evennia_ai.assistant_script.AssistantScript"
+            assistant = "evennia_ai.assistant_character.AssistantCharacter"
             context = {"max_context_tokens": self.options.context}
             lines.append(f"EVENNIA_AI_OPTIONS = { ({assistant: context})!r}")
         if self.database is not None:
@@ -395,7 +395,11 @@ def main() -> None:
     if options.memories:
         show(searches(options.memories))
         return
-    show({**vars(options), **{name: measure(name, options) for name in options.setups}})
+    figures = vars(options)
+    for name in options.setups:
+        figures[name] = measure(name, options)
+        print(f"{name}: {json.dumps(figures[name]['answer_s'])}", file=sys.stderr, flush=True)
+    show(figures)
 
 
 if __name__ == "__main__":
