@@ -1,5 +1,8 @@
 """`aiconfig`: an assistant's options, shown, explained and changed."""
 
+from collections.abc import Callable
+from functools import partial
+
 from evennia.utils.utils import crop
 
 from evennia_ai.assistant_script import AssistantScript
@@ -56,7 +59,7 @@ class CmdAIConfig(AssistantCommand):
 
     def do_undo(self) -> None:
         script = self.own_assistant()
-        self._report(script, undo_options(script, self.caller.key, self.is_admin))
+        self._report(script, partial(undo_options, script, self.caller.key, self.is_admin))
 
     def do(self) -> None:
         name, option = self._names()
@@ -64,11 +67,12 @@ class CmdAIConfig(AssistantCommand):
         if not option:
             self._show_all(script)
         elif option == "preset":
-            self._report(script, take_preset(script, (self.rhs or "").strip(), by))
+            self._report(script, partial(take_preset, script, (self.rhs or "").strip(), by))
         elif self.rhs is None:
             self._explain(script, option_called(option)[0])
         else:
-            self._report(script, change_option(script, option, self.rhs, by, self.is_admin))
+            change = partial(change_option, script, option, self.rhs, by, self.is_admin)
+            self._report(script, change)
 
     def _names(self) -> tuple[str, str]:
         """Names of the assistant and the option; an assistant's own name may hold spaces.
@@ -107,8 +111,11 @@ class CmdAIConfig(AssistantCommand):
         problems = [f"Wrong setting: {escaped(problem)}" for problem in script.state.problems]
         self.page("\n".join([*parts, *problems]))
 
-    def _report(self, script: AssistantScript, lines: list[str]) -> None:
-        notes = [f"Warning: {warning}" for warning in warnings(script)]
+    def _report(self, script: AssistantScript, change: Callable[[], list[str]]) -> None:
+        """Change something; show what came of it, and the warnings that were not there before."""
+        before = warnings(script)
+        lines = change()
+        notes = [f"Warning: {each}" for each in warnings(script) if each not in before]
         self.tell("\n".join([*lines, *notes]))
 
 

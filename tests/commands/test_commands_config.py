@@ -176,6 +176,15 @@ class TestBuildersWay(CommandLineTest):
             told = " ".join(warnings(self.script))
             self.assertEqual("tools of Aria are not offered" in told, is_told, limit)
 
+    def test_warnings_of_a_change(self):
+        """A change shows the warnings that it brought, and none that was there before."""
+        self.typed("ai/create Borin")
+        warned = "Warning: \\d+ of the tools of Borin are not offered"
+        self.assertRegex(self.typed("aiconfig Borin max_context_tokens = 700"), warned)
+        told = self.typed("aiconfig Borin language = German")
+        self.assertIn("language is now", told)
+        self.assertNotIn("Warning", told)
+
     def test_not_those_of_others(self):
         """Another's assistant stays as it is."""
         self.typed("set/script Aria/compact_sleep_threshold = 0.5")
