@@ -8,7 +8,7 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-from twisted.internet.defer import CancelledError
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.python.failure import Failure
 
 # The imports take seconds and delay everything else: let players reconnect first.
@@ -95,10 +95,13 @@ def _begin_ageing() -> None:
     from evennia_ai.assistant_script import all_scripts
     from evennia_ai.privacy.old_talk import EVERY_S, forget_old_talk
 
+    def look() -> Deferred[None]:
+        # A failure would end the calls.
+        return forget_old_talk(all_scripts).addErrback(_log_failure, "forgetting old talk")
+
     global _ageing
-    _ageing = LoopingCall(forget_old_talk, all_scripts)
-    ageing = _ageing.start(EVERY_S, now=False)
-    ageing.addErrback(_log_failure, "forgetting old talk")
+    _ageing = LoopingCall(look)
+    _ageing.start(EVERY_S, now=False)
 
 
 def _log_failure(failure: Failure, what: str) -> None:

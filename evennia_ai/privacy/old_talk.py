@@ -54,8 +54,10 @@ def forget_old_talk(scripts: Callable[[], list[AssistantScript]]) -> Steps[None]
 
 def is_due(script: AssistantScript) -> bool:
     """Whether an assistant is to forget old talk now."""
+    if script.is_newer or script.config.keep_days is None:
+        return False
     now, late_s = script.now(), script.now() - script.state.nights.get(_DONE, 0.0)
-    if script.config.keep_days is None or 0 <= late_s < DAY_S:
+    if 0 <= late_s < DAY_S:
         return False
     return not 0 <= late_s < LATE_S or now - script.runtime.player_spoke_at >= LULL_S
 
@@ -67,38 +69,48 @@ class OldTalkJob(ForgettingJob):
         due = [s for s in scripts if s.survived("old talk", lambda s=s: is_due(s), False)]
         today = utc_iso(time.time() // DAY_S * DAY_S)  # a run that was cut short is found again
         super().__init__(Request((), today, "", ""), due)
-        self._count = 0
 
     @inlineCallbacks
     def run(self) -> Steps[None]:
-        """Do everything, and tell staff what failed."""
+        """Do everything, and tell staff what failed.
+
+        An assistant is done for the day once the files are clear of what it has forgotten.
+        """
+        counts = dict[AssistantScript, int]()
         for script in self.scripts:
-            yield self._tried(name_of(script), self._forget, script)
-        if self._count:
+            counts[script] = yield self._tried(name_of(script), self._forget, script)
+        left = [*self._failures]
+        if self.scripts:
             yield self.clear_files(iter(()))
-        for script in self.scripts:
-            if self._failures:
+        is_clear = len(self._failures) == len(left)
+        for script, count in counts.items():
+            if script.pk is None:  # deleted meanwhile
+                continue
+            if count is None or not is_clear:
                 script.trouble(f"old talk is left in: {', '.join(self._failures)}")
             elif not (yield self._tried(name_of(script), self._is_proven, script)):
                 script.trouble("old talk is forgotten, but the history is damaged: compact/verify")
+            if count is not None and count < MOST and is_clear:
+                script.state.nights = {**script.state.nights, _DONE: script.now()}
 
     @inlineCallbacks
-    def _forget(self, script: AssistantScript) -> Steps[None]:
+    def _forget(self, script: AssistantScript) -> Steps[int]:
+        """Fires with how many messages went."""
         days, body = script.config.keep_days, Remains(script)
         before = script.now() - days * DAY_S
 
         def begin() -> Deferred[dict[str, int]]:
+            iso, at, runtime = utc_iso(before), self.request.at, script.runtime
+            # Lines wait for as long as an assistant is switched off.
+            runtime.queue = [line for line in runtime.queue if not "" < line.created_at < iso]
             self._drop_waiting(script)
-            iso, at = utc_iso(before), self.request.at
             pages = _clear_old_pages(script.obj, before)
             return forget_old(script, body, iso, at, MOST, lambda takes: pages)
 
-        counts = yield script.run_exclusive(begin)
+        counts: dict[str, int] = yield script.run_exclusive(begin)
         yield cooperate(Event.objects.forget_talk(script.key, before)).whenDone()
-        self._count += sum(counts.values())
         script.audit("forgotten", days=days, **counts)
-        if counts["messages"] < MOST:
-            script.state.nights = {**script.state.nights, _DONE: script.now()}
+        return counts["messages"]
 
 
 def _clear_old_pages(body: DefaultObject | None, before: float) -> Iterator[None]:

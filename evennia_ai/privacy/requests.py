@@ -86,7 +86,7 @@ def enqueue(
     All that these assistants (`scripts`) have heard by now has earlier ids than the request, also
     where the clock was set back: to load a history lets later ids sort behind its own.
     """
-    scripts = [*scripts]
+    scripts = [script for script in scripts if not script.is_newer]
     for script in scripts:
         script.survived("a request to forget", script.history.messages, ())
     request = Request(tuple(people), at, new_id("m"), asker)
@@ -170,19 +170,18 @@ class ForgettingJob:
     def clear_files(self, events: Iterator[None]) -> Steps[str | None]:
         """Clear what the whole game shares, and its log in the steps of `events`.
 
-        Fires with what became of deleted rows in the database; None if something failed.
+        Fires with what became of deleted rows in the database; None if that failed.
         """
         yield self._tried("the search index", services.mind().recall.erase)
         yield self._tried("the log", lambda: cooperate(events).whenDone())
         clear_caches()
         yield self._tried("caches", services.mind().work, clear_caches)
         self.at_step("forget database")
-        if self._failures:
-            return None
         erased: str | None = yield self._tried("database", erase_free_pages)
         return erased
 
     def _drop_waiting(self, script: "AssistantScript") -> None:
+        script.check_version()
         script.runtime.forget(self.request.people, self.request.until)
         script.save_queue()
 
@@ -203,6 +202,7 @@ class ForgettingJob:
 
     @inlineCallbacks
     def _is_proven(self, script: "AssistantScript") -> Steps[bool]:
+        script.check_version()
         evidence = yield script.history.gathered_evidence()
         return not (yield script.mind.work(verify, evidence))
 

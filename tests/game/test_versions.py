@@ -3,14 +3,16 @@
 import json
 import pickle
 from pathlib import Path
+from unittest.mock import patch
 
 from django.db import connection
 from evennia.typeclasses.attributes import Attribute
 
 from evennia_ai import startstop
-from evennia_ai.assistant_script import all_scripts
+from evennia_ai.assistant_script import AssistantScript, all_scripts
 from evennia_ai.history.stored import Sealed
-from evennia_ai.privacy.requests import forget_queued, queued
+from evennia_ai.privacy.old_talk import forget_old_talk
+from evennia_ai.privacy.requests import enqueue, forget_queued, queued
 from evennia_ai.staff import doctor
 from evennia_ai.staff.export import export_assistant
 from evennia_ai.turns.schema import VERSION, VERSION_KEY
@@ -70,6 +72,25 @@ class TestNewerVersion(CommandLineTest):
         found = doctor.check_assistants(True)
         self.assertIs(found.ok, False)
         self.assertIn(NEWER, found.detail)
+        self.assertEqual(self.stored(), before)
+
+    def test_its_old_talk_stays(self):
+        """Also where it was to be forgotten by now."""
+        self.configure(keep_days=1)
+        self.become_newer()
+        before, now = self.stored(), self.script.now() + 3 * 86_400
+        with patch.object(AssistantScript, "now", lambda script: now):
+            wait_for(forget_old_talk(all_scripts))
+        self.assertEqual(self.stored(), before)
+
+    def test_what_waits_for_it_stays(self):
+        """A request that cannot be carried out drops no line that was heard and not answered."""
+        self.say("Aria, are you there?")
+        self.script.at_server_reload()
+        self.restart(lambda: self.script.attributes.add(VERSION_KEY, VERSION + 1))
+        before = self.stored()
+        enqueue(["o9.nobody"], "2027", "", all_scripts())
+        wait_for(forget_queued(all_scripts))
         self.assertEqual(self.stored(), before)
 
     def test_a_request_to_forget_waits(self):

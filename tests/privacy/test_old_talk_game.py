@@ -9,7 +9,7 @@ from evennia.utils.create import create_message
 
 from evennia_ai.assistant_script import AssistantScript, all_scripts
 from evennia_ai.models import Event
-from evennia_ai.privacy import old_talk
+from evennia_ai.privacy import old_talk, requests
 from evennia_ai.privacy.old_talk import DAY_S, LATE_S, LULL_S, forget_old_talk, is_due
 from evennia_ai.privacy.requests import enqueue, queued
 from tests.base import events
@@ -115,6 +115,46 @@ class TestOldTalkInAGame(ForgettingGameTest):
         self.assertFalse(is_due(self.borg.assistant))
         self.age()
         self.assertFalse(is_due(self.script))
+
+    def test_what_waits(self):
+        """An assistant that is switched off keeps no old line that it has not answered."""
+        self.configure(keep_days=30)
+        self.script.db.enabled, self.borg.location = False, None
+        self.be("Player")
+        self.say(f"Aria, my boat is {SECRET}.")
+        self.later_s = 29 * DAY_S
+        self.age()
+        self.assertIn(SECRET, self.attributes())
+        self.later_s = 31 * DAY_S
+        self.age()
+        self.assertNotIn(SECRET, self.attributes())
+        self.assertEqual(self.script.runtime.queue, [])
+
+    def test_files_that_fail(self):
+        """What was removed leaves the files at the next look, though nothing more is removed."""
+        self.fill(3)
+        self.configure(keep_days=30)
+        self.later_s = 31 * DAY_S
+        with patch.object(requests, "erase_free_pages", side_effect=OperationalError("locked")):
+            self.age()
+        self.assertIn("old talk is left in: database", self.script.runtime.last_error)
+        with patch.object(requests, "erase_free_pages", side_effect=[""]) as erased:
+            self.age()
+            erased.assert_called_once_with()
+        self.assertFalse(is_due(self.script))
+
+    def test_one_fails_for_long(self):
+        """What others have forgotten leaves the files all the same."""
+        self.fill(3)
+        self.borg.assistant.attributes.add("keep_days", 30)
+        self.configure(keep_days=30)
+        self.later_s = 31 * DAY_S
+        broken = patch.object(self.script.history, "drop_drafts", side_effect=ValueError("odd"))
+        with broken, patch.object(requests, "erase_free_pages", side_effect=[""]) as erased:
+            self.age()
+            erased.assert_called_once_with()
+        self.assertTrue(is_due(self.script))
+        self.assertFalse(is_due(self.borg.assistant))
 
     def test_somebody_asks_meanwhile(self):
         """Who asks to be forgotten while old talk goes is forgotten behind it."""
