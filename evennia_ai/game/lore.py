@@ -199,13 +199,14 @@ def knows(body: "DefaultObject", know: str) -> bool:
     if kind == "place":
         places = (each for each in (body.location, body.home) if each is not None)
         return value in map(stable_id, places)
-    return kind == "lock" and passes(body, f"lore:{value}")
+    return kind == "lock" and passes(body, f"lore:{value}", body)
 
 
 def tells(tell: str, audience: str) -> bool:
     """Whether a fact for some ears may enter a turn: it is private, and all of them pass."""
     circle = [find(each) for each in members(audience)]
-    return is_private(audience) and all(each and passes(each, f"lore:{tell}") for each in circle)
+    lock = f"lore:{tell}"
+    return is_private(audience) and all(each and passes(each, lock, each) for each in circle)
 
 
 def own_texts(body: "DefaultObject") -> list[Fact]:

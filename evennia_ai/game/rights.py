@@ -8,10 +8,13 @@ from evennia.typeclasses.models import TypedObject
 from evennia.typeclasses.tags import PermissionHandler
 
 
-def passes(somebody: TypedObject, lock: str) -> bool:
-    """Whether somebody passes a lock such as ``tool:perm(Player)``; superusers as all others."""
+def passes(somebody: TypedObject, lock: str, of: TypedObject) -> bool:
+    """Whether somebody passes a lock such as ``tool:perm(Player)``; superusers as all others.
+
+    `of` is whose lock it is, which functions such as `objtag` and `holds` look at.
+    """
     options = {"no_superuser_bypass": True, "default": False, "access_type": lock.partition(":")[0]}
-    return bool(somebody.locks.check_lockstring(somebody, lock, **options))
+    return bool(of.locks.check_lockstring(somebody, lock, **options))
 
 
 def as_player(somebody: TypedObject) -> TypedObject:

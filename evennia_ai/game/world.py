@@ -405,7 +405,7 @@ class GameHandler:
 
     def get(self, thing: str) -> str | Deferred[str]:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
-        return self._pick_up(self._ordered(thing, "lying"))
+        return self._pick_up(self._ordered(self._meant(thing, "lying")))
 
     def _pick_up(self, thing: DefaultObject) -> Any:
         if thing.location is self._room:
@@ -414,27 +414,29 @@ class GameHandler:
 
     def drop(self, thing: str) -> str | Deferred[str]:
         """Put down something carried, for whoever asks; tells what is carried then."""
-        return self._carry("drop", self._ordered(thing, "carried"), self._room)
+        return self._carry("drop", self._ordered(self._meant(thing, "carried")), self._room)
 
     @act
     def give(self, thing: str, to: str) -> Any:
         """Hand something carried, else something that lies here, to somebody seen here."""
         person = self._meant(to, "people")
-        gift = self._ordered(thing, "lying or carried")
+        if person not in self._seen():
+            raise ToolError("you do not see whom to give it to")
+        gift = self._ordered(self._meant(thing, "lying or carried"))
         if gift.location is not self.character:
             before = {*self.character.contents}
             yield self._pick_up(gift)
             if gift.location is not self.character:  # a barrel stays: what it handed out is given
-                gift = next(each for each in self.character.contents if each not in before)
+                came = next(each for each in self.character.contents if each not in before)
+                gift = self._ordered(came)
         told = yield self._carry("give", gift, person, person=person)
         return told
 
-    def _ordered(self, name: str, place: str) -> DefaultObject:
-        """The thing of a name that the assistant may fetch or give for whoever asks.
+    def _ordered(self, thing: DefaultObject) -> DefaultObject:
+        """A thing that the assistant may fetch or give for whoever asks, else `NotObeyedError`.
 
         It may for those it obeys, and for anybody who passes the thing's lock `give`.
         """
-        thing = self._meant(name, place)
         if not self._may_order(thing):
             known = self.identify(self.asker or "")
             raise NotObeyedError(known["key"] if known else "whoever asks")
@@ -714,8 +716,9 @@ class GameHandler:
 
     def allowed(self, lock: str) -> bool:
         """Whether a tool's lock passes both the assistant and the one who asked."""
-        people = [self.character] if self.asker is None else [self.character, find(self.asker)]
-        return all(person is not None and passes(person, lock) for person in people)
+        body = self.character
+        people = [body] if self.asker is None else [body, find(self.asker)]
+        return all(person is not None and passes(person, lock, body) for person in people)
 
     def needs_rank(self, lock: str, objects: Iterable[Named]) -> bool:
         """Whether an act passes a lock only by more than a player's rights; whose does not matter.
@@ -739,7 +742,7 @@ class GameHandler:
                 return set()
             locks = product(things, _ACT_LOCKS)
             names = {(each, name) for each, name in locks if each.access(somebody, name, **strict)}
-            return names | ({(None, lock)} if passes(somebody, lock) else set())
+            return names | ({(None, lock)} if passes(somebody, lock, self.character) else set())
 
         def by_rank(somebody: TypedObject | None) -> set[tuple[object, str]]:
             twin = as_player(somebody) if somebody is not None else None
@@ -756,8 +759,9 @@ class GameHandler:
     def obeys(self) -> bool:
         """Whether whoever asks controls the body or passes the option `obeys`."""
         person, body = find(self.asker or ""), self.character
+        lock = f"tool:{body.assistant.config.obeys}"
         return person is not None and bool(
-            body.access(person, "control") or passes(person, f"tool:{body.assistant.config.obeys}")
+            body.access(person, "control") or passes(person, lock, body)
         )
 
     def lore(self, text: str, line: str, audience: str) -> Deferred[list[Verdict]]:

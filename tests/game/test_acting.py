@@ -191,6 +191,25 @@ class TestActing(AssistantTest):
         self.assertEqual(barrel.location, self.room1)
         self.assertIn("mug", [each.key for each in self.char1.contents])
 
+    def test_what_is_handed_out_may_not_be_given(self):
+        """What came to hand instead is given to whom it does not obey only if its lock says so."""
+        self.account.is_superuser = self.account2.is_superuser = False
+        self.thing("barrel", f"{HERE}.Barrel", locks="give:all()")
+        with self.assertRaises(NotObeyedError):
+            self.script.game.asked_by(stable_id(self.char2)).give("barrel", "Char2")
+        self.assertEqual([each.key for each in self.aria.contents], ["mug"])
+
+    def test_nobody_unseen_is_given_anything(self):
+        """Who asks from hiding is not named by a gift."""
+        lamp, char = self.thing("lamp", locks="give:all()"), self.char2
+        self.account.is_superuser = self.account2.is_superuser = False
+        char.locks.add(f"view:id({char.id})")
+        shown = self.lines_of(self.char1)
+        with self.assertRaises(ToolError) as raised:
+            self.script.game.asked_by(stable_id(char)).give("lamp", stable_id(char))
+        self.assertNotIn("Char2", str(raised.exception))
+        self.assertEqual((lamp.location, shown), (self.room1, []))
+
     def test_own_commands(self):
         """Where the game has commands of its own, they decide."""
         game = self.script.game

@@ -5,6 +5,7 @@ import unittest
 from evennia import create_object
 
 from evennia_ai.errors import NotObeyedError
+from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import ScriptedModel, call
 from tests.fake import FakeAssistant
@@ -47,6 +48,21 @@ class TestOrders(OrderTest):
         self.aria.locks.add(f"control:id({self.char2.id})")
         self.walk(self.char2)
         self.assertIs(self.aria.location, self.room2)
+
+    def test_obeys_is_a_lock_of_the_body(self):
+        """What the lock asks of its object is asked of the body, not of whoever speaks."""
+        game = self.script.game.asked_by(stable_id(self.char2))
+        for lock in ("objtag(tame)", "self()"):
+            with self.subTest(lock=lock):
+                self.configure(obeys=lock)
+                self.char2.tags.add("tame")
+                self.assertFalse(game.obeys())
+                self.assertFalse(game.allowed(f"tool:{lock}"))
+        self.configure(obeys="objtag(tame)")
+        self.char2.tags.remove("tame")
+        self.aria.tags.add("tame")
+        self.assertTrue(game.obeys())
+        self.assertTrue(game.allowed("tool:objtag(tame)"))
 
 
 class TestHands(OrderTest):
