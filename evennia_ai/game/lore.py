@@ -70,14 +70,16 @@ class Lore:
         is_gone = self._store is not None and self._store.obj.pk is None
         if self._books is not None and not is_gone:
             return self._books
-        self._store, self._books = None, {}
+        store: AttributeStore | None = None
+        books = dict[str, Book]()
         for script in ScriptDB.objects.filter(db_key=SCRIPT, db_obj=None)[:1]:
-            self._store = store = AttributeStore(script)
+            store = AttributeStore(script)
             for name in store.keys(CATEGORY):
                 if book := Book.if_readable(store.get(name, CATEGORY)):
-                    self._books[name] = book
+                    books[name] = book
+        self._store, self._books = store, books  # all is read
         self._parts = parts_of(self.facts())
-        return self._books
+        return books
 
     def facts(self) -> list[Fact]:
         """All facts, each with the locks that hold for it."""

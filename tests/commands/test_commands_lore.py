@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from unittest.mock import patch
 
+from django.db import OperationalError, connection
 from evennia import create_object, search_script
 from evennia.utils.create import create_help_entry
 from twisted.internet.defer import CancelledError, Deferred
@@ -247,6 +248,19 @@ class TestLore(WholePagesTest, CardCase):
         self.assertEqual(lore().books(), {})
         self.typed("ailore/add town = fish: y")
         self.assertEqual([fact.text for fact in lore().facts()], ["y"])
+
+    def test_a_failed_reading_is_no_empty_lore(self):
+        """Where the database fails as the books are read, they are read again."""
+        self.typed("ailore/add town = fish: x")
+        read, failed = Lore(), OperationalError("the connection is gone")
+
+        def fail(*_):
+            raise failed
+
+        with connection.execute_wrapper(fail), self.assertRaises(OperationalError):
+            read.books()
+        connection.needs_rollback = False  # it concerns the transaction of the test alone
+        self.assertEqual([fact.text for fact in read.facts()], ["x"])
 
     def shown_to(self, bodies, circles, name=None):
         """Texts in use of a book, or of all, with who knows them and which circle is told."""
