@@ -27,7 +27,7 @@ class InjectionTest(SearchTest):
         asked = script.history.append([Message("user", said, channel="say", speaker=speaker)])
         (group,) = by_speaker(asked)
         seen = script.seen(group.audience, trusted=True)
-        return wait_for(Tick(script)._retrieved(group, seen))[0]
+        return wait_for(Tick(script)._retrieved(group, seen))
 
 
 class TestSaidByTool(SearchTest):
