@@ -239,6 +239,10 @@ class Memory:
             return succeed(0)
         return self._watched(self.recall.remove(self.scope, unwanted), None)
 
+    def erase(self) -> Deferred[None]:
+        """Leave no word of what was taken out in the index's file, now or where it is closed."""
+        return self._watched(self.recall.erase(), None)
+
     def remember_entry(self, entry: JournalEntry) -> Deferred[int | None]:
         """Index a journal entry as it is now; take it out if it takes no part in retrieval."""
         if entry.is_indexed(self.now()):
@@ -511,6 +515,7 @@ def clear_outbox(script: Assistant) -> Steps[None]:
                 "The search index cannot be written and may still find what was taken back; the "
                 "next night tries it again."
             )
+        yield memory.erase()
         yield memories.delete(script.scope, gone)
         if not (yield memories.ids(script.scope)).isdisjoint(gone):
             raise StoreError("Semantic memory could not be cleared of what is to go.")

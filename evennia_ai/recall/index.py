@@ -8,7 +8,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -194,7 +194,9 @@ class RecallIndex:
         with self._db:
             self._db.execute("INSERT INTO said (said) VALUES ('optimize')")
         self._db.execute("VACUUM")
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        is_busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if is_busy:  # another process reads what stood there before
+            raise sqlite3.OperationalError("the index is in use")
         with self._db:
             self._db.execute("DELETE FROM unclean")
 
@@ -221,7 +223,7 @@ class RecallIndex:
     def erase(self) -> None:
         """Leave no byte of what was removed in the file; takes about a second for 100,000 turns.
 
-        A file that is opened is erased if that is due.
+        A file that is opened or closed is erased if that is due.
         """
         with self._at_work():
             self._clean_up()
@@ -334,9 +336,11 @@ class RecallIndex:
         return {number: Turn(*turn) for number, *turn in rows}
 
     def close(self) -> None:
-        """Close the file. Searching afterwards is an error."""
+        """Close the file, erased if that is due. Searching afterwards is an error."""
         with self._lock:
             self._scopes.clear()
+            with suppress(sqlite3.DatabaseError):  # then it is erased where it is opened again
+                self._clean_up()
             self._db.close()
 
 

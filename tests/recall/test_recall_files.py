@@ -235,13 +235,34 @@ class TestRemoval(FileCase):
         """A full disk keeps nobody from searching; what was removed goes the next time."""
         index = self.filled([*self.turns[:30], Turn("s", "Eve", SECRET, 99.0)])
         index.remove("aria", ["s"])
-        index.close()
         full = sqlite3.OperationalError("database or disk is full")
         with mock.patch.object(RecallIndex, "_clean_up", side_effect=full):
+            index.close()
             index = self.opened()
             self.assertEqual(index.count("aria"), 30)
             with self.assertRaises(sqlite3.OperationalError):
                 index.erase()
+        index.erase()
+        self.assertEqual(self.bytes().count(SECRET.encode()), 0)
+
+    def test_closed_after_a_removal(self):
+        """A file that was closed holds nothing of what was removed."""
+        index = self.filled([*self.turns[:30], Turn("s", "Eve", SECRET, 99.0)])
+        index.remove("aria", ["s"])
+        index.close()
+        self.assertEqual(self.bytes().count(SECRET.encode()), 0)
+
+    def test_while_another_process_reads(self):
+        """It is not called erased, and is as soon as nobody reads what stood there before."""
+        index = self.filled([*self.turns[:30], Turn("s", "Eve", SECRET, 99.0)])
+        index._db.execute("PRAGMA busy_timeout=10")
+        with closing(sqlite3.connect(self.path)) as reader:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM turns").fetchone()
+            index.remove("aria", ["s"])
+            with self.assertRaises(sqlite3.OperationalError):
+                index.erase()
+            reader.rollback()
         index.erase()
         self.assertEqual(self.bytes().count(SECRET.encode()), 0)
 
