@@ -155,6 +155,8 @@ class _Speaker:
         if order and (answer := self._done(order, line)):
             return answer
         questions = [part for part in sentences(text) if is_asked(part)]
+        if not questions and pattern(self.table.code, "look").match(comparable(text)):
+            questions = [text]  # `tell me about Odo`, who is not here to be looked at
         is_greeted = courtesy and size(text) <= BESIDE_GREETING  # `how are you today?`
         if questions and not is_greeted and regex.search(r"\w", questions[-1]):
             return self._to_question(questions[-1], line)

@@ -289,6 +289,8 @@ class TestRoom(unittest.TestCase):
         fact = note(f"{KNOWN}, help-odo", "Odo is the ostler. He keeps Penny.")
         for text, known, want in (
             ("Who is Odo?", fact, {"Odo is the ostler. He keeps Penny."}),
+            ("Tell me about Odo.", fact, {"Odo is the ostler. He keeps Penny."}),
+            ("Tell me about Ys.", fact, lines("unknown")),
             ("Who pays Odo and Bram for it?", fact, lines("unknown")),
             ("What mutters?", note(NOW, "dusk"), {"A fire mutters."}),
         ):
