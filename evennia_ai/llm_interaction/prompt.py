@@ -158,6 +158,11 @@ def draft_prompt(
     fixed = _fixed(script, character, request, withdrawn, name)
     if not limits.calls_tools:
         shown = _without_calls(shown, newer, script.tools.traits.speaks)
+        # What it has called all the same goes on as a call of a tool that is offered.
+        called = {call["function"]["name"] for message in shown for call in message.tool_calls}
+        offered = _offered(script, request, withdrawn, limits.model) if called else ()
+        tools = tuple(tool for tool in offered if tool["function"]["name"] in called)
+        fixed = replace(fixed, tools=tools)
     steady, passing = _steady_notes(script, request), tuple(_passing_notes(script, request))
     kept = {} if name == OFFLINE_MODEL else _kept_notes(script, request.asker, shown)
     regions = replace(

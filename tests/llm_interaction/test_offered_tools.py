@@ -184,7 +184,7 @@ class TestOfferedTools(unittest.TestCase):
         self.asked(aria)
         first, second = aria.mind.model.requests
         self.assertEqual(first.tools, ())
-        self.assertEqual(second.tools, ())
+        self.assertEqual([tool["function"]["name"] for tool in second.tools], ["look"])
         self.assertEqual([m["role"] for m in second.messages][-2:], ["assistant", "tool"])
         aria.mind.model.answers = ["Aye, indeed."]
         later = self.asked(aria)
