@@ -75,6 +75,7 @@ class _Answer:
     text: str = ""
     call: ToolCall | None = None
     rank: int = ANSWERS
+    is_for_nobody: bool = False  # whether it is better not said
 
 
 def respond(
@@ -129,6 +130,8 @@ class _Speaker:
             for line in self.talk.fresh[-MAX_FRESH:]
             if line.who != self.talk.me and line.verb not in (*SILENT, "poses")
         ]
+        # An assistant's line that asks and orders nothing ends the talk between the two.
+        answers = [each for each in answers if not each.is_for_nobody]
         rank = min((answer.rank for answer in answers), default=ANSWERS)
         best = [answer for answer in answers if answer.rank == rank]
         return best if rank == ANSWERS else best[-1:]
@@ -167,7 +170,8 @@ class _Speaker:
             return _Answer(self.line("well" if is_asked_how else courtesy, line))
         if is_unread_order(text, self.table):
             return _Answer(self.line("unable", line))
-        return _Answer(self.line("heard", line), rank=FITS_ANYTHING)
+        is_for_nobody = line.who in self.talk.assistants
+        return _Answer(self.line("heard", line), rank=FITS_ANYTHING, is_for_nobody=is_for_nobody)
 
     def _without_opening(self, text: str) -> tuple[str, str]:
         """A line without the assistant's name and courtesies at its start, and the last of these.
@@ -282,7 +286,10 @@ class _Speaker:
         done = self.talk.result_of(look)
         if done is None:
             return _Answer(call=look) if look.name in self.tools else None
-        return None if done.failed else _Answer(_shown(done.result))
+        name = words(done.result.partition("\n")[0])
+        # The game finds a hearth by `hear`, too.
+        is_beginning = any(word != target and word.startswith(target) for word in name)
+        return None if done.failed or is_beginning else _Answer(_shown(done.result))
 
     def _quote(self, result: str, question: str, line: Heard) -> str:
         """The best line that a person said, with their name; empty where none is near enough."""

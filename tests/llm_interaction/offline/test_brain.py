@@ -10,7 +10,7 @@ from evennia_ai.errors import UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL, note, talk_line
 from evennia_ai.language.tables import tables
 from evennia_ai.llm_interaction.contexts import language_rule
-from evennia_ai.llm_interaction.conversation import HERE, KNOWN, NOW, place_text
+from evennia_ai.llm_interaction.conversation import AN_ASSISTANT, HERE, KNOWN, NOW, place_text
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.offline.transcript import ToolCall
 from tests.llm_interaction.offline.requests import (
@@ -69,6 +69,13 @@ class TestTalk(unittest.TestCase):
             for text in texts:
                 with self.subTest(text):
                     self.assertIn(in_room(text).content, lines(key))
+
+    def test_an_assistants_line(self):
+        """One that asks and orders nothing is not answered, or two would never end."""
+        people = f"Borin{AN_ASSISTANT}", "Mira"
+        reply = in_room("I can only listen, Aria.", *people, who="Borin")
+        self.assertEqual([call.name for call in reply.tool_calls], ["noop"])
+        self.assertTrue(in_room("Hello, Aria!", *people, who="Borin").content)
 
     def test_what_others_call_it(self):
         """It knows itself by a description, or its last words, where these are set off."""
@@ -279,9 +286,13 @@ class TestRoom(unittest.TestCase):
 
     def test_another_name_of_a_thing(self):
         """The one word that is asked for may be a thing's other name, else it is not known."""
-        for seen, want in (("hearth\nLogs burn.", {"Logs burn."}), ("", lines("unknown"))):
-            shown = seen or {"error": "there is no `fire` here"}
-            said = play("Is there a fire?", [], who="Mira", seen=lambda _, shown=shown: shown)
+        for text, seen, want in (
+            ("Is there a fire?", "hearth\nLogs burn.", {"Logs burn."}),
+            ("Is there a fire?", "", lines("unknown")),
+            ("Can you hear me?", "hearth\nLogs burn.", lines("unknown")),  # found by its beginning
+        ):
+            shown = seen or {"error": "there is no such thing here"}
+            said = play(text, [], who="Mira", seen=lambda _, shown=shown: shown)
             self.assertIn(said, want)
 
     def test_what_it_knows_of_the_place(self):
