@@ -52,7 +52,7 @@ SHOWN_SENTENCES, QUOTE_SENTENCES = 4, 2
 # Words behind a greeting that may belong to it: `hey man`, `hello old friend`.
 BESIDE_GREETING = 2
 # What an answer is worth: of those that say nothing one is enough, where no line gets a better one.
-ANSWERS, SAYS_UNKNOWN, FITS_ANYTHING = 0, 1, 2
+ANSWERS, SAYS_UNKNOWN, FITS_ANYTHING, SILENCE = 0, 1, 2, 3
 # A name and what sets it off from the line: it goes where nobody is named.
 _UNNAMED = regex.compile(r"[,،、，]? ?\{who\}(?:さん| 님)?")
 _MARKS = r"[\s,،、，:：;!！.…。–—-]*"
@@ -75,7 +75,6 @@ class _Answer:
     text: str = ""
     call: ToolCall | None = None
     rank: int = ANSWERS
-    is_for_nobody: bool = False  # whether it is better not said
 
 
 def respond(
@@ -130,8 +129,6 @@ class _Speaker:
             for line in self.talk.fresh[-MAX_FRESH:]
             if line.who != self.talk.me and line.verb not in (*SILENT, "poses")
         ]
-        # An assistant's line that asks and orders nothing ends the talk between the two.
-        answers = [each for each in answers if not each.is_for_nobody]
         rank = min((answer.rank for answer in answers), default=ANSWERS)
         best = [answer for answer in answers if answer.rank == rank]
         return best if rank == ANSWERS else best[-1:]
@@ -170,8 +167,9 @@ class _Speaker:
             return _Answer(self.line("well" if is_asked_how else courtesy, line))
         if is_unread_order(text, self.table):
             return _Answer(self.line("unable", line))
-        is_for_nobody = line.who in self.talk.assistants
-        return _Answer(self.line("heard", line), rank=FITS_ANYTHING, is_for_nobody=is_for_nobody)
+        if line.who in self.talk.assistants:  # the talk between the two ends
+            return _Answer(rank=SILENCE)
+        return _Answer(self.line("heard", line), rank=FITS_ANYTHING)
 
     def _without_opening(self, text: str) -> tuple[str, str]:
         """A line without the assistant's name and courtesies at its start, and the last of these.
