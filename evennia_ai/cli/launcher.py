@@ -104,45 +104,67 @@ def _run(work: Callable[[], Deferred[Any]]) -> Any:
     return result
 
 
-def preview() -> int:
-    """Print which assistants `remove` would delete, and where it would export them; returns 0."""
-    names = _names()
-    if names is not None:
-        print(_preview(names), flush=True)
-    return 0
+def remove(is_sure: bool = False) -> int:
+    """Export and delete assistants and lore of a game that is not running; returns how many stayed.
 
-
-def _names() -> list[str] | None:
-    """The names of all assistants; None, and a line that says why, if they cannot be read."""
+    It asks before it deletes anything, unless `is_sure`. Without a yes, and while the game runs,
+    all of them stay.
+    """
     import evennia
+    from django.conf import settings
     from django.db import DatabaseError
 
     try:
         evennia._init()
         from evennia_ai.assistant_script import all_assistants
 
-        return [str(script.obj.key) for script in all_assistants()]
+        scripts = list(all_assistants())
     except DatabaseError as error:
-        print(f"The assistants cannot be read from the game's database: {error}", flush=True)
-        return None
-
-
-def _preview(names: list[str]) -> str:
+        print(f"The assistants cannot be read from the game's database: {error}")
+        return 1
+    if is_running(settings.GAME_DIR):
+        print("The game is running: stop it first. Nothing was deleted.")
+        return 1
     from evennia_ai import conf
     from evennia_ai.game.lore import lore
+    from evennia_ai.models import clear_tables
     from evennia_ai.privacy.export import export_folder
-    from evennia_ai.staff.show import counted
+    from evennia_ai.staff.cards import export_book
+    from evennia_ai.staff.export import export_and_delete
 
-    books = [f"{b.name} ({counted(len(b.facts), 'fact')})" for b in lore().books().values()]
-    rows = (
-        "To be deleted:",
-        f"  Assistants, with talk, memories and options: {', '.join(names) or 'none'}.",
-        f"    Each is written to {export_folder()} first; ai/import reads it back.",
-        f"  Lore: {', '.join(books) or 'none'}.",
-        f"    Each book is written to {conf.cards_dir()} first; ailore/import reads it back.",
-        "  The log, and the record of what model calls cost.",
-    )
-    return "\n".join(rows)
+    books = list(lore().books().values())
+    print("To be deleted:")
+    names = ", ".join(script.obj.key for script in scripts) or "none"
+    print(f"  Assistants, with talk, memories and options: {names}.")
+    print(f"    Each is written to {export_folder()} first; ai/import reads it back.")
+    print(f"  Lore: {', '.join(book.name for book in books) or 'none'}.")
+    print(f"    Each book is written to {conf.cards_dir()} first; ailore/import reads it back.")
+    print("  The log, and the record of what model calls cost.", flush=True)
+    if not (is_sure or _is_confirmed()):
+        print("Nothing was deleted. To delete without a question: evennia ai remove --yes")
+        return 1
+
+    @inlineCallbacks
+    def work() -> Any:
+        stayed = 0
+        for script in scripts:
+            name = script.obj.key
+            try:
+                path = yield script.run_exclusive(partial(export_and_delete, script))
+                print(f"{name} is deleted. Its export is in {path}", flush=True)
+            except AssistantError as error:
+                stayed += 1
+                print(f"{name} was not deleted: {error}", flush=True)
+        if stayed:
+            return stayed
+        for book in books:
+            path = yield export_book(book)
+            lore().save(replace(book, facts=()))
+            print(f"The lore {book.name} is deleted. It is in {path}", flush=True)
+        clear_tables()
+        return 0
+
+    return int(_run(work))
 
 
 def _is_confirmed() -> bool:
@@ -151,52 +173,6 @@ def _is_confirmed() -> bool:
         return input('Type "yes" to delete them: ').strip().lower() == "yes"
     except EOFError:
         return False
-
-
-def remove(is_sure: bool = False) -> int:
-    """Export and delete assistants and lore of a game that is not running; returns how many stayed.
-
-    It asks before it deletes anything, unless `is_sure`. Without a yes, and while the game runs,
-    all of them stay.
-    """
-    from django.conf import settings
-
-    names = _names()
-    if names is None:
-        return 1
-    if is_running(settings.GAME_DIR):
-        print("The game is running: stop it first. Nothing was deleted.", flush=True)
-        return len(names) or 1
-    print(_preview(names), flush=True)
-    if not (is_sure or _is_confirmed()):
-        print("Nothing was deleted. To delete without a question: evennia ai remove --yes")
-        return len(names) or 1
-    from evennia_ai.assistant_script import all_assistants
-    from evennia_ai.game.lore import lore
-    from evennia_ai.models import clear_tables
-    from evennia_ai.staff.cards import export_book
-    from evennia_ai.staff.export import export_and_delete
-
-    @inlineCallbacks
-    def work() -> Any:
-        stayed = 0
-        for script in all_assistants():
-            name = script.obj.key
-            try:
-                path = yield script.run_exclusive(partial(export_and_delete, script))
-                print(f"{name} is deleted. Its export is in {path}", flush=True)
-            except AssistantError as error:
-                stayed += 1
-                print(f"{name} was not deleted: {error}", flush=True)
-        for book in () if stayed else list(lore().books().values()):
-            path = yield export_book(book)
-            lore().save(replace(book, facts=()))
-            print(f"The lore {book.name} is deleted. It is in {path}", flush=True)
-        if not stayed:
-            clear_tables()
-        return stayed
-
-    return int(_run(work))
 
 
 def run_in(game_dir: Path, call: str = "doctor()") -> int:

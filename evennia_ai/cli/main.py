@@ -15,7 +15,7 @@ from typing import Any
 
 from evennia_ai import __version__
 from evennia_ai.cli import card
-from evennia_ai.cli.install import install, is_installed, uninstall
+from evennia_ai.cli.install import install
 from evennia_ai.cli.launcher import run_in
 from evennia_ai.cli.new import create_game, game_folder, is_game
 from evennia_ai.cli.run import (
@@ -26,16 +26,9 @@ from evennia_ai.cli.run import (
     start_game,
     stop_game,
 )
-from evennia_ai.errors import AssistantError, ConfigError
+from evennia_ai.errors import AssistantError
 from evennia_ai.llm_interaction.local_servers import KINDS, find_servers
-from evennia_ai.processes import is_running
 
-# What the package leaves in the folder `server`.
-DATA = ("ai_memory", "ai_exports", "ai_cards", "mind", "logs/mind.log*")
-_APPLY = {
-    "install": "make the edits (backups are kept)",
-    "uninstall": "export and delete all assistants, then make the edits",
-}
 _EXAMPLES = {
     "new": (
         "evennia-ai new mygame              make a game in ./mygame and start it",
@@ -47,10 +40,6 @@ _EXAMPLES = {
     "install": (
         "evennia-ai install mygame          show the edits, change nothing",
         "evennia-ai install mygame --apply  make them",
-    ),
-    "uninstall": (
-        "evennia-ai uninstall mygame        show what would be deleted and edited",
-        "evennia-ai uninstall mygame --apply",
     ),
     "doctor": ("evennia-ai doctor mygame", "evennia-ai doctor              in the game's folder"),
 }
@@ -97,13 +86,13 @@ def _parser() -> argparse.ArgumentParser:
         ("start", _start_and_show, "start a game made by `new`"),
         ("stop", _stop, "stop a game"),
         ("install", _install, "add assistants to a game: show or make the edits"),
-        ("uninstall", _uninstall, "take assistants out of a game: show or make the edits"),
         ("doctor", _doctor, "check a game and suggest remedies"),
     ):
         command = _command(commands, name, run, says)
         command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
-        if name in _APPLY:
-            command.add_argument("--apply", action="store_true", help=_APPLY[name])
+        if name == "install":
+            hint = "make the edits (backups are kept)"
+            command.add_argument("--apply", action="store_true", help=hint)
     return parser
 
 
@@ -168,22 +157,6 @@ def _stop(args: argparse.Namespace) -> None:
         return print(f"{folder} does not exist: nothing to stop.")
     ran = stop_game(game_folder(folder))
     print(f"The game in {folder} {'has stopped' if ran else 'was not running'}.")
-
-
-def _uninstall(args: argparse.Namespace) -> None:
-    folder = game_folder(args.folder)
-    if not args.apply:
-        if is_installed(folder):
-            run_in(folder, "preview()")
-        return uninstall(folder)
-    if is_running(folder):
-        raise ConfigError(f"The game is running: stop it first (evennia-ai stop {args.folder}).")
-    uninstall(folder, say=lambda _: None)  # raises before anything is deleted
-    if is_installed(folder) and run_in(folder, "remove(is_sure=True)"):
-        raise ConfigError("Not all assistants could be deleted; no file was changed.")
-    uninstall(folder, apply=True)
-    data = ", ".join(f"server/{name}" for name in DATA if any((folder / "server").glob(name)))
-    print(f"Delete {data} when you need them no longer." if data else "Nothing is left over.")
 
 
 def _start_and_show(args: argparse.Namespace) -> None:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evennia_ai.cli.ports import (
+    HIGHEST,
     VARIABLES,
     GamePorts,
     busy,
-    free_public_ports,
     game_ports,
     is_free,
     record,
@@ -29,7 +29,6 @@ from evennia_ai.errors import AssistantError, ConfigError
 from evennia_ai.processes import is_running, kill, pids, tidy, wait_for
 
 ADMIN = "admin"
-EMAIL = "admin@example.com"
 PASSWORD_VARIABLE = "EVENNIA_AI_DEMO_PASSWORD"
 PASSWORD_FILE = "admin_password.txt"
 READY_FILE = Path("server") / "ready"
@@ -37,17 +36,16 @@ LOGS = ("server.log", "portal.log")
 # How long a game that is dead, or logs an error while it starts, may still become ready.
 _GRACE_S = 15.0
 
-_LAUNCHER = "from evennia.server.evennia_launcher import main; main()"
+_LAUNCHER = (sys.executable, "-c", "from evennia.server.evennia_launcher import main; main()")
 # `evennia migrate` will not do: its exit code is 0 even when the settings cannot be loaded.
 _PREPARE = """
-import os, django
+import os, sys, django
 django.setup()
 from django.core.management import call_command
 call_command("migrate", interactive=False, verbosity=0)
 from evennia.accounts.models import AccountDB
-name, password = map(os.environ.get, ("EVENNIA_SUPERUSER_USERNAME", "EVENNIA_SUPERUSER_PASSWORD"))
-for account in AccountDB.objects.filter(username=name) if password else ():
-    account.set_password(password)
+for account in AccountDB.objects.filter(username__in=sys.argv[1:]):
+    account.set_password(os.environ["EVENNIA_SUPERUSER_PASSWORD"])
     account.save()
 """
 
@@ -77,23 +75,30 @@ def start_game(
     Raises `ConfigError` if one of them cannot be used, `GameError` if the game does not come up.
     """
     folder = Path(game_dir).resolve()
+    old_errors, output = _tracebacks(folder), ""
     if is_running(folder):
-        ports, output = game_ports(folder, environ), ""
+        ports = game_ports(folder, environ)
         # A Portal without a Server for so long is no reload: its Server was killed.
         if not wait_for(lambda: "server" in pids(folder), _GRACE_S):
             say("The game's Portal runs without a Server. Starting the Server ...")
             output = _launch(folder, environ, ports)
-        _wait_until_ready(folder, ports, timeout_s, output)
+        _wait_until_ready(folder, ports, timeout_s, output, old_errors)
         return Connection(ports, stored_password(folder), started=False)
     tidy(folder)
     ports = _startable_ports(folder, environ)
-    password, changed = admin_password(folder, environ)
+    password, is_new = admin_password(folder, environ)
+    # With these Evennia creates its first account without asking.
+    environ = {
+        **environ,
+        "EVENNIA_SUPERUSER_USERNAME": ADMIN,
+        "EVENNIA_SUPERUSER_PASSWORD": password,
+        "EVENNIA_SUPERUSER_EMAIL": "admin@example.com",
+    }
     say("Preparing the database (half a minute) ...")
-    _prepare_database(folder, environ, password if changed else None)
+    _prepare_database(folder, environ, is_new)
     say("Starting the game (half a minute; the first time a minute) ...")
     (folder / READY_FILE).unlink(missing_ok=True)
-    old_errors = _tracebacks(folder)
-    output = _launch(folder, _with_admin(environ, password), ports)
+    output = _launch(folder, environ, ports)
     _wait_until_ready(folder, ports, timeout_s, output, old_errors)
     return Connection(ports, password, started=True)
 
@@ -106,7 +111,7 @@ def stop_game(game_dir: str | os.PathLike[str], environ: Mapping[str, str] = os.
     folder = Path(game_dir).resolve()
     ran = is_running(folder)
     if ran:
-        _evennia(folder, environ, "stop", timeout_s=40.0)
+        _run([*_LAUNCHER, "stop"], folder, environ, timeout_s=40.0)
         if not wait_for(lambda: not is_running(folder), 20.0):
             kill(folder)
     if not wait_for(lambda: not is_running(folder), 10):
@@ -177,23 +182,25 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
     wait_for(lambda: not busy(ports), timeout_s=5.0)
     if taken := busy(ports):
         names = ", ".join(f"{port} ({VARIABLES[name]})" for name, port in taken.items())
-        public = free_public_ports(ports.telnet + 10).public()
-        values = " ".join(f"{VARIABLES[name]}={port}" for name, port in public.items())
+        rows = (GamePorts(first, first + 1, first + 2) for first in range(4010, HIGHEST - 2, 10))
+        free = next(row for row in rows if not busy(row)).public()
+        values = " ".join(f"{VARIABLES[name]}={port}" for name, port in free.items())
         start = "make demo" if in_make() else f"evennia-ai start {os.path.relpath(folder)}"
         raise ConfigError(
             f"Something else listens on port {names}. Stop it, or start the game on ports that are "
             f"free:\n  {values} {start}"
         )
-    free = with_free_inner_ports(ports)
-    if free != ports:
-        record(folder, free)
-    return free
+    ports = with_free_inner_ports(ports)
+    record(folder, ports)
+    return ports
 
 
-def _prepare_database(folder: Path, environ: Mapping[str, str], password: str | None) -> None:
+def _prepare_database(folder: Path, environ: Mapping[str, str], has_new_password: bool) -> None:
     """Bring the tables up to date and set the admin's password if there is a new one."""
     command = [sys.executable, "-W", "ignore", "-c", _PREPARE]
-    code, output = _run(command, folder, _with_admin(environ, password or ""))
+    if has_new_password:
+        command.append(ADMIN)
+    code, output = _run(command, folder, environ)
     if code:
         last = output.strip().rpartition("\n")[2]
         if last.startswith("django.db.utils."):  # its traceback would only hide the reason
@@ -210,27 +217,11 @@ def _launch(folder: Path, environ: Mapping[str, str], ports: GamePorts) -> str:
     """
     output = ""
     for _ in range(3):
-        _, output = _evennia(folder, environ, "start")
+        _, output = _run([*_LAUNCHER, "start"], folder, environ)
         gave_up = "timed out" in output and "server" not in pids(folder)
         if not gave_up or not wait_for(lambda: not is_free(ports.amp), timeout_s=60.0):
             break
     return output
-
-
-def _with_admin(environ: Mapping[str, str], password: str) -> dict[str, str]:
-    """The environment with which Evennia creates its first account without asking."""
-    return {
-        **environ,
-        "EVENNIA_SUPERUSER_USERNAME": ADMIN,
-        "EVENNIA_SUPERUSER_PASSWORD": password,
-        "EVENNIA_SUPERUSER_EMAIL": EMAIL,
-    }
-
-
-def _evennia(
-    folder: Path, environ: Mapping[str, str], *args: str, timeout_s: float = 300.0
-) -> tuple[int, str]:
-    return _run([sys.executable, "-c", _LAUNCHER, *args], folder, environ, timeout_s)
 
 
 def _run(
@@ -268,23 +259,19 @@ def _run(
 
 
 def _wait_until_ready(
-    folder: Path,
-    ports: GamePorts,
-    timeout_s: float,
-    launcher_said: str = "",
-    old_errors: int = sys.maxsize,
+    folder: Path, ports: GamePorts, timeout_s: float, said: str, old_errors: int
 ) -> None:
-    """Wait until a game answers; not as long once it is dead or has logged an error."""
-    last_alive = time.monotonic()
-    end = last_alive + timeout_s
+    """Wait until a game answers; not as long once it is dead or has logged a new error.
+
+    `said` is what the launcher printed.
+    """
+    end = time.monotonic() + timeout_s
     while not is_ready(folder) or is_free(ports.telnet):
         now = time.monotonic()
-        if is_running(folder):
-            last_alive = now
-        if _tracebacks(folder) > old_errors:
-            end, old_errors = min(end, now + _GRACE_S), sys.maxsize
-        if now > end or now - last_alive > _GRACE_S:
-            logged = f"{launcher_said}{log_tail(folder)}"
+        if not is_running(folder) or _tracebacks(folder) > old_errors:
+            end = min(end, now + _GRACE_S)
+        if now > end:
+            logged = f"{said}{log_tail(folder)}"
             raise GameError(f"The game does not answer on port {ports.telnet}.\n{logged}")
         time.sleep(0.3)
 

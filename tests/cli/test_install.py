@@ -12,7 +12,6 @@ from evennia_ai.cli.install import (
     CMDSET_LINE,
     URL_LINE,
     install,
-    uninstall,
     with_app,
     with_cmdset,
     with_url,
@@ -46,9 +45,6 @@ class TestInstall(unittest.TestCase):
         self.said.clear()
         install(self.folder, apply=apply, say=self.said.append)
         return "\n".join(self.said)
-
-    def run_uninstall(self):
-        uninstall(self.folder, apply=True, say=self.said.append)
 
     def test_shown_and_applied(self):
         """Without `apply` a diff is shown; a second run changes nothing; the old text is kept."""
@@ -111,75 +107,29 @@ class TestInstall(unittest.TestCase):
         with self.assertRaisesRegex(ConfigError, "sets.py.*AssistantCmdSet"):
             self.run_install(apply=True)
         self.write("commands/people.py", "x.add(evennia_ai.commands.AssistantCmdSet)\n")
-        self.write("server/conf/base.py", 'INSTALLED_APPS = ["evennia_ai"]\n')
-        shown = self.run_install(apply=True)
-        self.assertNotIn("settings.py", shown)
-        self.assertNotIn("sets.py", shown)
-        self.assertIn("urls.py", shown)
-
-    def test_command_sets_elsewhere(self):
-        """A command set is found where it is defined, and one that only inherits is extended."""
-        settings = (self.folder / FILES[0]).read_text()
-        self.write(FILES[0], settings + '\nCMDSET_CHARACTER = "commands.sets.People"\n')
-        inherits = "class {}(CharacterCmdSet):\n    key = 'People'\n"
-        for imported, module, name in (
-            ("from commands.sets.people import People", "people", "People"),
-            ("from .people import *", "people", "People"),
-            ("from .inner.people import Folk as People", "inner/people", "Folk"),
+        for line in (
+            'INSTALLED_APPS += ("evennia_ai",)',
+            'INSTALLED_APPS += ["evennia_ai.apps.EvenniaAiConfig"]',
+            "INSTALLED_APPS.append('evennia_ai')",
         ):
-            with self.subTest(imported):
-                self.write("commands/sets/__init__.py", imported + "\n")
-                self.write(f"commands/sets/{module}.py", inherits.format(name))
-                before = (self.folder / FILES[0]).read_bytes()
-                self.run_install(apply=True)
-                path = self.folder / f"commands/sets/{module}.py"
-                parent = type("C", (), {"at_cmdset_creation": lambda self: None})
-                names = {"CharacterCmdSet": parent}
-                exec(path.read_text(), names)
-                added = []
-                names[name].add = lambda self, each, added=added: added.append(each.__name__)
-                names[name]().at_cmdset_creation()
-                self.assertEqual(added, ["AssistantCmdSet"])
-                self.assertIn("already", self.run_install(apply=True))
-                self.run_uninstall()
-                self.assertEqual(path.read_text(), inherits.format(name))
-                self.assertEqual((self.folder / FILES[0]).read_bytes(), before)
-                path.unlink()
+            self.write("server/conf/base.py", f"# ours: \n{line}\n")
+            shown = self.run_install()
+            self.assertNotIn("settings.py", shown)
+            self.assertNotIn("sets.py", shown)
+            self.assertIn("urls.py", shown)
 
     def test_what_is_evennia_s_own(self):
-        """What no game may edit is named, with the setting that is to be changed."""
+        """What no game may edit is named, with the line to add elsewhere."""
         settings = (self.folder / FILES[0]).read_text()
-        for line in ('ROOT_URLCONF = "evennia.web.urls"', 'CMDSET_CHARACTER = "evennia.x.Y"'):
+        for line, added in (
+            ('ROOT_URLCONF = "evennia.web.urls"', "urlpatterns"),
+            ('CMDSET_CHARACTER = "evennia.x.Y"', "AssistantCmdSet"),
+        ):
             self.write(FILES[0], f"{settings}\n{line}\n")
             before = self.texts()
-            with self.assertRaisesRegex(ConfigError, f"`{line.split()[0]}` is Evennia's own"):
+            with self.assertRaisesRegex(ConfigError, f"by hand: .*{added}"):
                 self.run_install(apply=True)
-            self.run_uninstall()
             self.assertEqual(self.texts(), before)
-
-    def test_uninstall(self):
-        """Each file becomes what it was, without backups; edited since, it only loses the lines."""
-        before = self.texts()
-        self.run_install(apply=True)
-        uninstall(self.folder, say=self.said.append)
-        self.assertNotEqual(self.texts(), before)
-        self.run_uninstall()
-        self.assertEqual(self.texts(), before)
-        self.assertEqual([*self.folder.rglob("*before-evennia-ai*")], [])
-        self.run_install(apply=True)
-        for name in FILES:
-            path = self.folder / name
-            path.write_text(path.read_text() + "\nMINE = 1\n")
-        self.run_uninstall()
-        for name in FILES:
-            text = (self.folder / name).read_text()
-            self.assertNotIn("evennia_ai", text)
-            self.assertIn("MINE", text)
-            ast.parse(text)
-        self.run_install(apply=True)
-        self.write("server/conf/settings.py", 'INSTALLED_APPS = ["evennia_ai"]\n')
-        with self.assertRaisesRegex(ConfigError, "settings.py, line 1: INSTALLED"):
-            self.run_uninstall()
 
     def test_a_missing_file_is_refused_in_plain_words(self):
         """The message names the file and the line it should hold."""
@@ -205,17 +155,6 @@ class TestEdits(unittest.TestCase):
         names = {}
         exec(with_app('INSTALLED_APPS = ("django",)\n'), names)
         self.assertEqual(list(names["INSTALLED_APPS"]), ["django", "evennia_ai"])
-
-    def test_an_app_that_is_there_is_seen_however_it_was_added(self):
-        """`+=`, a literal list, an app config path and `append` all count."""
-        for line in (
-            'INSTALLED_APPS += ("evennia_ai",)',
-            'INSTALLED_APPS = ["a", "evennia_ai"]',
-            'INSTALLED_APPS += ["evennia_ai.apps.EvenniaAiConfig"]',
-            'INSTALLED_APPS.append("evennia_ai")',
-        ):
-            text = f"from evennia.settings_default import *\n{line}\n"
-            self.assertEqual(with_app(text), text)
 
     def test_the_right_class(self):
         """The line goes into the character's command set, with the indent of its method."""

@@ -16,7 +16,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from evennia_ai.cli.install import install, uninstall
+from evennia_ai.cli.install import BACKUP, install
 
 ROOT = Path(__file__).parents[2]
 EVENNIA = Path(importlib.util.find_spec("evennia").submodule_search_locations[0])
@@ -447,10 +447,11 @@ def tried(name):
         row["tests"] = passed and before[0]
         row["named"] = not unnamed
         own_tests = folder / "world/tests.py"
-        if "from evennia_ai" in own_tests.read_text():  # by hand, as `uninstall` asks
+        if "from evennia_ai" in own_tests.read_text():  # by hand, as the docs ask
             own_tests.write_text(OWN_TESTS)
             pristine[own_tests] = own_tests.read_bytes()
-        uninstall(folder, apply=True, say=lambda line: None)
+        for copy in folder.rglob(f"*{BACKUP}"):
+            copy.replace(str(copy).removesuffix(BACKUP))
         for path in ADDED.get(name, ("", {}))[1]:
             (folder / path).write_text(GAMES[name][path])
         (folder / "server/conf/secret_settings.py").write_text(QUICK)
