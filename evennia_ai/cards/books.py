@@ -9,11 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from math import prod
 from typing import Any
-
-import regex
 
 from evennia_ai.cards.cleaning import Cleaner, storable
 from evennia_ai.errors import Refusal
@@ -25,8 +21,6 @@ FACTS, TEXT_CHARS, KEY_CHARS, KEYS = 500, 2_000, 100, 50
 EVERYBODY, NOBODY_HEARS = "all", "false()"
 # Where the locks of a fact stand in an exported entry, and those of a book in the book.
 EXTENSION = "evennia_ai"
-# Counted repeats are unrolled when a pattern is compiled: most of them, and most characters.
-PATTERN_CHARS, REPEATS, UNROLLED = 200, 10_000, 100_000
 # How secondary keys count, by SillyTavern's numbers.
 ANY, NOT_ALL, NOT_ANY, ALL = "any", "not all", "not any", "all"
 LOGIC = (ANY, NOT_ALL, NOT_ANY, ALL)
@@ -38,12 +32,9 @@ _NAMES = {  # as `_plain_name` makes them
     "weight": ("priority", "insertionorder", "order", "insertorder"),
 }
 _SWITCHES = ("enabled", "disable")
-_PATTERN = re.compile(r"/(.+)/([a-z]*)", re.S)
-_COUNTED = re.compile(r"\{([^{}]*)\}")
-# In a verbose pattern blanks and comments may part the digits of a count; one that calls itself
-# does not heed its time.
-_REFUSED = re.compile(r"\(\?(?:[A-Za-z01-]*x[A-Za-z01-]*[:)]|R|[+-]?\d|&|P>)")
-_BARE, _WRONG = "without a usable key or text", "with a key that is no regular expression"
+# A key that is a regular expression; of one that holds words alone these are the key.
+_PATTERN, _WORDS = re.compile(r"/(.+)/[a-z]*", re.S), re.compile(r"[\w '’-]+")
+_BARE = "without a usable key or text"
 _ORDER = "always on and set into the talk, as orders to another program's model"
 # SillyTavern's places of an entry: before and behind the character; all others are in the talk.
 _BESIDE = (0, 1, "before_char", "after_char")
@@ -58,7 +49,7 @@ _OFF = re.compile(r"^@@@?dont_activate\b.*\n?", re.M)
 class Fact(Stored):
     """A fact of a book; an empty lock means that of its book."""
 
-    keys: tuple[str, ...]  # words or phrases that call it; ``/…/i`` is a regular expression
+    keys: tuple[str, ...]  # words or phrases that call it
     text: str
     secondary: tuple[str, ...] = ()  # keys that must be, or must not be, there as well, by `logic`
     logic: str = ANY
@@ -103,18 +94,14 @@ def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
     if not isinstance(items, list):
         raise Refusal(f"this is no lorebook: it has no `entries`. Read are {READ}")
     facts, unused, notes, cleaner = list[Fact](), list[Any](), list[str](), Cleaner(char)
-    useless = {_BARE: 0, _WRONG: 0, _ORDER: 0}
+    useless = {_BARE: 0, _ORDER: 0}
     for number, item in enumerate(items[:FACTS], 1):
         changes: list[str] = []
         unused.append(item)
         fact = _fact(item if isinstance(item, dict) else {}, cleaner, changes)
-        patterns = filter(is_pattern, (*fact.keys, *fact.secondary))
-        if wrong := [key for key in patterns if pattern(key) is None]:
-            useless[_WRONG] += 1
-            changes = [f"keys: `{wrong[0][:40]}` is no regular expression"]
-        elif not fact.text or not (fact.keys or fact.always):
+        if not fact.text or not (fact.keys or fact.always):
             useless[_BARE] += 1
-            changes = ["keys: none is usable" if fact.text else "content: there is no text"]
+            changes.append("keys: none is usable" if fact.text else "content: there is no text")
         elif _is_order(item, fact):
             useless[_ORDER] += 1
             changes = ["an order, no fact"]
@@ -205,9 +192,17 @@ def _keys(value: Any, name: str, changes: list[str]) -> tuple[str, ...]:
         if not is_one:
             changes.append(f"{name}: one text was split at its commas")
         value = [value] if is_one else value.split(",")
-    texts = (key for key in value if isinstance(key, str)) if isinstance(value, list) else ()
-    keys = list(filter(None, dict.fromkeys(storable(key).strip() for key in texts)))
-    usable = [key for key in keys if len(key) <= KEY_CHARS or is_pattern(key)]
+    keys = dict[str, None]()
+    for text in value if isinstance(value, list) else ():
+        key = storable(text).strip() if isinstance(text, str) else ""
+        if found := _PATTERN.fullmatch(key):
+            if not _WORDS.fullmatch(found[1]):
+                changes.append(f"{name}: `{key[:40]}`, a regular expression, is not used")
+                continue
+            key = found[1]
+        if key:
+            keys.setdefault(key)
+    usable = [key for key in keys if len(key) <= KEY_CHARS]
     if len(keys) > KEYS or len(usable) < len(keys):
         changes.append(f"{name}: at most {KEYS} of {KEY_CHARS} characters are used")
     return tuple(usable[:KEYS])
@@ -217,28 +212,6 @@ def _flag(value: Any, default: bool) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("true", "1", "yes", "on")
     return bool(value) if isinstance(value, bool | int) else default
-
-
-def is_pattern(key: str) -> bool:
-    """Whether a key is meant as a regular expression: it stands between slashes."""
-    return _PATTERN.fullmatch(key) is not None
-
-
-@lru_cache(maxsize=100)
-def pattern(key: str) -> "regex.Pattern[str] | None":
-    """The regular expression of a key; None if the key is none, or a wrong or too large one."""
-    found = _PATTERN.fullmatch(key)
-    if not found or len(key) > PATTERN_CHARS or _REFUSED.search(found[1]):
-        return None
-    counts = (re.findall("[0-9]+", count) for count in _COUNTED.findall(found[1]))
-    repeats = prod(max(1, *map(int, digits)) for digits in counts if digits)
-    if repeats > REPEATS or repeats * len(key) > UNROLLED:
-        return None
-    flags = sum(getattr(regex, each.upper()) for each in set(found[2]) & set("ims"))
-    try:
-        return regex.compile(found[1], flags, cache_pattern=False)
-    except (regex.error, RecursionError, OverflowError, ValueError, MemoryError):
-        return None
 
 
 def exported(book: Book) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from evennia_ai import services
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError
 from evennia_ai.game.seeing import find
-from evennia_ai.rag_memory.lore import scope_of_texts
+from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.rag_memory.memory import Memory
 
 KEY = "evennia_ai_owed_deletions"

@@ -25,7 +25,7 @@ from evennia_ai.game.seeing import described, find, name_of, plain, rooms_from, 
 from evennia_ai.history.audience import is_private, members
 from evennia_ai.language.words import telling_words
 from evennia_ai.rag_memory.entities import bare
-from evennia_ai.rag_memory.lore import (
+from evennia_ai.rag_memory.finder import (
     SECRET,
     UNKNOWN,
     Bars,
@@ -63,7 +63,6 @@ class Lore:
         self._parts: Parts = {}
         self._indexed: dict[str, dict[str, Turn]] = {}
         self._replaced = 0
-        self.overruns: dict[str, int] = {}
 
     def books(self) -> dict[str, Book]:
         """All books by name in lower case; the same object as long as nothing changes."""
@@ -178,15 +177,12 @@ def verdicts(body: "DefaultObject", text: str, line: str, audience: str) -> Step
             return UNKNOWN
         return SECRET if tell and not tells(tell, audience) else ""
 
-    def off(fact: Fact) -> None:
-        script.audit("lore key off", fact=fact.id)
-
     near: dict[str, float] = {}
     if telling_words(line, [body.key]):
         near = yield lore().near(script.scope, own, bars, line)
     books, before = lore().books(), body.ndb.ai_finder
     if before is None or before[0] is not books or before[1] is not own:
-        finder = Finder([*own, *lore().facts()], off, lore().overruns)
+        finder = Finder([*own, *lore().facts()])
         before = body.ndb.ai_finder = (books, own, finder)
     return before[2].find(text, bars, MOST_TOKENS, script.count, near)
 

@@ -62,7 +62,7 @@ from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
 from evennia_ai.protocol import Named, Told
 from evennia_ai.rag_memory.entities import bare
-from evennia_ai.rag_memory.lore import Verdict
+from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.turns.routine import BARRED, LOST, THERE, WALKS
 from evennia_ai.turns.spend_book import GUEST

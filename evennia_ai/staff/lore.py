@@ -16,7 +16,6 @@ from evennia_ai.cards.books import (
     TEXT_CHARS,
     Book,
     Fact,
-    is_pattern,
     read_book,
 )
 from evennia_ai.cards.cleaning import storable
@@ -25,7 +24,7 @@ from evennia_ai.game.lore import MOST_TOKENS, knows, lore, own_texts, verdicts
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import Allowed, Lock, Values
-from evennia_ai.rag_memory.lore import next_id
+from evennia_ai.rag_memory.finder import next_id
 from evennia_ai.staff.show import counted
 
 BOOKS, NAME_CHARS = 100, 60
@@ -55,7 +54,7 @@ def place_of(wanted: str) -> tuple[Book, Fact | None]:
 def add_fact(name: str, keys: str, text: str, by: str) -> Fact:
     """Add a fact to a book, which is made if there is none; `by` is a stable id."""
     raw = {"keys": [key.strip() for key in keys.split(",")], "content": text, "enabled": True}
-    raw |= {"extensions": {}, "insertion_order": 0, "use_regex": any(map(is_pattern, raw["keys"]))}
+    raw |= {"extensions": {}, "insertion_order": 0, "use_regex": False}
     read, notes = read_book({"entries": [raw]})
     if not read.facts:
         raise Refusal(f"No fact: {notes[1].partition(': ')[2]}.")

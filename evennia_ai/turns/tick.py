@@ -27,7 +27,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
 from evennia_ai.llm_interaction.prompt import shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.lore import used
+from evennia_ai.rag_memory.finder import used
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.rag_memory.ranking import chosen
 from evennia_ai.rag_memory.seen import Seen

@@ -21,7 +21,7 @@ from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, members, private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.rag_memory.lore import scope_of_texts
+from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.recall import Turn
 from evennia_ai.staff.export import NOT_TAKEN, export_assistant
 from evennia_ai.testing import MemorySemanticStore

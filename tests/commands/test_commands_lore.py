@@ -422,7 +422,7 @@ class TestLore(WholePagesTest, CardCase):
             ("ailore/add town = fish", "Usage: ailore/add"),
             ("ailore/add town = : text", "keys: none is usable"),
             ("ailore/add a/b = k: text", "A book's name"),
-            ("ailore/add town = /[/: text", "no regular expression"),
+            ("ailore/add town = /[/: text", "a regular expression, is not used"),
             (f"ailore/add town = k: {'x' * 2_001}", "at most 2,000 characters"),
             ("ailore/know w9 = all", "There is no book `w9`"),
         ):
