@@ -1,7 +1,7 @@
-"""The tool calls of a reply: made storable, put in batches."""
+"""The tool calls of a reply: made storable."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from evennia_ai.language.words import storable_json
@@ -56,23 +56,3 @@ def spoken_text(function: Call) -> str:
     arguments = loaded(function.get("arguments"))
     text = arguments.get("text") if isinstance(arguments, dict) else None
     return text.strip() if isinstance(text, str) else ""
-
-
-def batches(
-    calls: Sequence[Call], ending: Set[str], addressee: Callable[[Call], str | None]
-) -> tuple[tuple[Call, ...], ...]:
-    """Calls in the batches they are stored and run in; no batch is private to two people.
-
-    Calls of tools that end the turn (`ending`) come last, so that all others are still made.
-    `addressee` gives the only person a call is meant for, or None.
-    """
-    ordered = sorted(calls, key=lambda call: call["function"].get("name") in ending)
-    found: list[list[Call]] = []
-    current: str | None = None
-    for call in ordered:
-        person = addressee(call)
-        if not found or (person and current and person != current):
-            found.append([])
-        current = person or current
-        found[-1].append(call)
-    return tuple(tuple(batch) for batch in found)

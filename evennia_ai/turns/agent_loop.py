@@ -4,12 +4,11 @@ At a bound, while somebody waits, the model is asked once more without tools, th
 model; if that says nothing either, a sign is shown.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
@@ -23,7 +22,6 @@ from evennia_ai.history.messages import (
     Speaker,
     new_id,
 )
-from evennia_ai.history.stored import as_dict
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
@@ -34,9 +32,8 @@ from evennia_ai.llm_interaction.prompt import (
     draft_prompt,
     model_request,
 )
-from evennia_ai.llm_interaction.regions import Prompt
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, said_once
-from evennia_ai.llm_interaction.tool_calls import batches, loaded, storable_call
+from evennia_ai.llm_interaction.tool_calls import storable_call
 from evennia_ai.llm_interaction.values import (
     ModelReply,
     ModelRequest,
@@ -50,7 +47,7 @@ from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
 from evennia_ai.turns.tools.asking import read_answer, show_question
 from evennia_ai.turns.tools.base import ToolContext
-from evennia_ai.turns.tools.execution import distinct, execute_tool_calls
+from evennia_ai.turns.tools.execution import Outcome, ToolCall, batches, run_call
 
 # Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
 _DRAWN_CHARS = 8_000
@@ -72,6 +69,9 @@ FITS = 6
 MOST_NOTES = 3
 # A note of less importance is not what somebody ordered.
 REMEMBERED_IMPORTANCE = 8
+# Who is asked: the assistant's own model; at a bound the same for the last time, without tools;
+# then the offline model.
+OWN, LAST, OFFLINE = range(3)
 
 
 @inlineCallbacks
@@ -86,28 +86,28 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         answered; what was stored until then stays.
     """
     turn, aside, notes = _Turn(script, request), "", 0
-    report = turn.report
+    report, traits = turn.report, script.tools.traits
     yield turn.follow_order()
     while (answer := (yield turn.next_answer())) is not None:
-        reply, text, calls = answer.reply, answer.text, answer.calls
+        reply, text, calls = answer.reply, answer.text, turn.permitted(answer.calls)
         if script.moderator is not None:
             text, calls = yield turn.moderated(text, calls)
-        calls = distinct(turn.permitted(calls), script.tools)
         if not calls:
             yield turn.end(text, aside, reply)
             break
         aside = text or aside
-        ended, concluded = yield turn.act(text, calls, reply)
-        concluded &= bool(aside or report.spoken or turn.tools.has_acted)
+        outcomes: list[Outcome] = yield turn.act(text, calls, reply)
+        is_noticed = bool(aside or report.spoken or turn.tools.has_acted)
+        concluded = is_noticed and all(outcome.concluded for outcome in outcomes)
         # The offline model costs nothing, and says what came of it.
-        if ended or (concluded and reply.model != OFFLINE_MODEL):
+        if turn.has_ended or (concluded and reply.model != OFFLINE_MODEL):
             if aside and not report.spoken and turn.is_fit(aside, reply.model):
                 yield turn.speak(aside)
             break
-        traits, names = script.tools.traits, {call["function"].get("name") for call in calls}
-        notes = notes + 1 if names <= traits.tells_nothing_new - traits.recalls else 0
-        if notes == MOST_NOTES and not aside:
-            turn.is_offline = turn.is_needed() and turn.wants_offline()
+        only_notes = {call.name for call in calls} <= traits.tells_nothing_new - traits.recalls
+        notes = notes + 1 if only_notes else 0
+        if notes == MOST_NOTES and not aside and turn.is_needed() and turn.wants_offline():
+            turn.level = OFFLINE
     show_question(turn.tools)
     return report
 
@@ -118,7 +118,7 @@ class _Answer:
 
     reply: ModelReply
     text: str  # what it says, cleaned
-    calls: Sequence[Mapping[str, Any]]  # its tool calls in the API's form
+    calls: Sequence[ToolCall]
     fault: str = ""  # why it is no answer
 
 
@@ -145,39 +145,37 @@ class _Turn:
         self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.budget: TokenBudget | None = None  # of the last request that was answered
-        self.done: list[str] = []  # what came of its calls that did something,
-        self.undone: list[str] = []  # and why the others did nothing
         self.asked = 0  # requests made
         self.replies = 0  # what came of them, also what was no answer
-        self.faults: tuple[str, ...] = ()  # why replies were no answers
+        self.faults: list[str] = []  # why replies were no answers
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
         self.is_moderated = False  # whether it replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
-        self.is_offline = False  # whether the offline model has taken over
-        self.is_last = False  # whether its own model is asked for the last time, without tools
+        self.has_ended = False  # whether a tool ended it
+        self.level = OWN
         self.calls_left = request.max_iterations
         self.tools_until = request.deadline - (1 - TOOLS_SHARE) * script.config.turn_timeout_s
 
     @inlineCallbacks
-    def next_answer(self) -> Steps[Any]:
+    def next_answer(self) -> Steps[_Answer | None]:
         """The next reply, by the first level that gives one; None where the turn is over."""
-        while self.goes_on():
-            answer = yield self.ask()
+        while not self.is_bound() or self.next_level():
+            answer: _Answer | None = yield self.ask()
             if answer is None and not self.next_level():
                 return None
-            if answer is not None and self.is_last:
+            if answer is not None and self.level == LAST:
                 answer = replace(answer, calls=()) if answer.text else None
             if answer is not None:
                 return answer
         return None
 
-    def goes_on(self) -> bool:
-        """Whether another model call follows; at a bound only while somebody waits."""
-        is_over = not self.calls_left
-        if not (self.is_last or self.is_offline):
-            is_over |= self.script.now() >= self.tools_until
-            is_over |= self.report.used.tokens > TURN_CONTEXTS * self.script.limits().tokens
-        return not is_over or self.next_level()
+    def is_bound(self) -> bool:
+        """Whether a bound of this level is reached."""
+        if not self.calls_left:
+            return True
+        is_late = self.script.now() >= self.tools_until
+        is_long = self.report.used.tokens > TURN_CONTEXTS * self.script.limits().tokens
+        return self.level == OWN and (is_late or is_long)
 
     def next_level(self) -> bool:
         """Go on at a bound, if somebody waits: without tools, then with the offline model.
@@ -186,10 +184,10 @@ class _Turn:
         """
         if not self.is_needed():
             return False
-        if not (self.is_last or self.is_offline):
-            self.is_last, self.calls_left = True, 1
-        elif self.wants_offline() and not self.is_offline:
-            self.is_last, self.is_offline, self.calls_left = False, True, OFFLINE_CALLS
+        if self.level == OWN:
+            self.level, self.calls_left = LAST, 1
+        elif self.level == LAST and self.wants_offline():
+            self.level, self.calls_left = OFFLINE, OFFLINE_CALLS
         else:
             self.script.trouble("a turn reached its bounds without an answer")
             self.show_trouble()
@@ -203,34 +201,31 @@ class _Turn:
             self.script.game.show(emote, request.audience, request.channel, request.asker)
 
     @inlineCallbacks
-    def ask(self) -> Steps[Any]:
-        """One model call; fires with its reply, or None if there is none."""
-        script, request, report = self.script, self.request, self.report
-        withdrawn = tuple(script.tools.tools) if self.is_last else self.tools.withdrawn
+    def ask(self) -> Steps[_Answer | None]:
+        """One model call; fires with its reply, or None if there is none.
+
+        The offline model has a prompt of its own.
+        """
+        script, is_offline = self.script, self.level == OFFLINE
+        self.report.fell_back |= is_offline
         self.calls_left -= 1
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
             with script.state.pinned():
-                prompt = build_prompt(
-                    script,
-                    self.character,
-                    request,
-                    withdrawn=withdrawn,
-                    since=self.since,
-                    found=self.found,
-                    model=self.model,
-                )
+                prompt = build_prompt(script, self.character, self.request, **self._shown())
             if not prompt.fits:
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
-                if not self.is_offline:
+                if not is_offline:
                     return None
             event = script.budgets.events()[-1]
             yield script.breathe()
+            asked = model_request(
+                script, self.character, prompt, self.request.context, model=self._shown()["model"]
+            )
             try:
                 # Whoever waits must not wait for the same model again.
-                asked = self._offline() if self.is_offline else self._complete(prompt, fits_left)
-                answer = yield asked
+                answer = yield self._try(asked) if is_offline else self._complete(asked, fits_left)
                 break
             except WindowError as error:
                 if not fits_left:
@@ -239,7 +234,7 @@ class _Turn:
                 script.log(f"the prompt is too large for {error.model} (window: {window})")
                 # The next one is made for it.
                 self.model = "" if error.model == script.model_name else error.model
-        report.iterations += 1
+        self.report.iterations += 1
         if answer is None:
             return None
         self.budget = script.budgets.answered(event, answer.reply)
@@ -248,42 +243,43 @@ class _Turn:
         yield script.breathe()
         return answer
 
-    @inlineCallbacks
-    def _complete(self, prompt: Prompt, fits_left: int) -> Steps[_Answer | None]:
-        """Ask the assistant's model, and where none answers, the offline one if that is wanted.
+    def _shown(self) -> dict[str, Any]:
+        """How the prompt of the next call is made."""
+        every = tuple(self.script.tools.tools)
+        return {
+            "withdrawn": every if self.level == LAST else self.tools.withdrawn,
+            "since": self.since,
+            "found": self.found,
+            "model": OFFLINE_MODEL if self.level == OFFLINE else self.model,
+        }
 
-        Fires with None if no model answers, or a cap stops, a turn that has spoken or acted: it
+    @inlineCallbacks
+    def _complete(self, asked: ModelRequest, fits_left: int) -> Steps[_Answer | None]:
+        """Fires with the answer of the assistant's model; None where the next level is to answer.
+
+        Also with None if no model answers, or a cap stops, a turn that has spoken or acted: it
         would do so twice. Fails with `WindowError` if a shorter prompt may be answered.
         """
-        script, request = self.script, self.request
-        asked = model_request(
-            script, self.character, prompt, purpose=request.context, model=self.model
-        )
-        is_needed, wants_offline = self.is_needed(), self.wants_offline()
         try:
-            answer: _Answer = yield self._asked(asked, may_repeat=is_needed)
+            answer: _Answer = yield self._answered(asked)
         except SpendError:
-            if is_needed:
+            if self.is_needed():
                 raise  # the question is kept
             return None
         except ModelError as error:
             is_too_large = isinstance(error, WindowError) and fits_left > 0
             if is_too_large or self.tools.unasked:
                 raise
-            script.model_failed(error, request)
-            if not is_needed:
-                return None
-            if not wants_offline:
+            self.script.model_failed(error, self.request)
+            if self.is_needed() and not self.wants_offline():
                 raise
         else:
-            script.model_answered()
-            if not (answer.fault and is_needed):
+            self.script.model_answered()
+            if not (answer.fault and self.is_needed()):
                 return answer
             self._count(answer.reply)
-            self.is_last = True  # it was asked again already
-            return None
-        offline: _Answer = yield self._offline()
-        return offline
+        self.level = LAST  # it was asked again already
+        return None
 
     def is_needed(self) -> bool:
         """Whether somebody waits for words, and got none yet."""
@@ -292,28 +288,6 @@ class _Turn:
     def wants_offline(self) -> bool:
         """Whether the offline model answers where the assistant's own does not."""
         return self.script.config.llm_offline_fallback and self.script.model_name != OFFLINE_MODEL
-
-    def _offline(self) -> Deferred[_Answer]:
-        """Fires with the offline model's answer; it answers what else this turn asks, too."""
-        self.is_offline = self.report.fell_back = True
-        is_counted = not self.report.iterations  # once a line
-        done = self._ask_offline(self.request.asker if is_counted else None)
-        return done.addCallback(self._read)
-
-    def _ask_offline(self, asker: str | None) -> Deferred[ModelReply]:
-        """Ask the offline model, with a prompt of its own; the call counts for `asker`."""
-        script, purpose = self.script, self.request.context
-        prompt = draft_prompt(
-            script,
-            self.character,
-            self.request,
-            withdrawn=self.tools.withdrawn,
-            since=self.since,
-            found=self.found,
-            model=OFFLINE_MODEL,
-        )
-        asked = model_request(script, self.character, prompt, purpose, model=OFFLINE_MODEL)
-        return script.spend.complete(asked, asker)
 
     @inlineCallbacks
     def follow_order(self) -> Steps[None]:
@@ -326,60 +300,72 @@ class _Turn:
         has_tools, is_posed = script.limits().calls_tools, request.channel == "pose"
         if has_tools or is_posed or self.tools.unasked or not self.tools.own_lines():
             return
-        reply: ModelReply = yield self._ask_offline(None)
-        calls = [call for call in reply.tool_calls if self._is_order(call)]
-        if not calls:
-            return
-        yield self.act("", calls, reply)
-        self.request = replace(request, done=tuple(self.done), undone=tuple(self.undone))
-
-    def _is_order(self, call: Mapping[str, Any]) -> bool:
-        """Whether a call does something: looks and searches are no orders, nor is a mere note."""
-        name = call["function"].get("name")
-        tool = self.script.tools.tools.get(name)
-        if tool is None or tool.silent or tool.recalls:
-            return False
-        arguments = as_dict(loaded(call["function"].get("arguments")))
-        if "importance" in arguments:
-            return bool(arguments["importance"] >= REMEMBERED_IMPORTANCE)
-        return tool.is_act or tool.concludes
+        model = OFFLINE_MODEL
+        prompt = draft_prompt(script, self.character, request, since=self.since, model=model)
+        asked = model_request(script, self.character, prompt, request.context, model=model)
+        reply: ModelReply = yield script.spend.complete(asked)
+        calls = list(filter(_is_order, script.tools.read(reply.tool_calls)))
+        if calls:
+            outcomes: list[Outcome] = yield self.act("", calls, reply)
+            done = tuple(outcome.said for outcome in outcomes if outcome.acted)
+            undone = tuple(outcome.said for outcome in outcomes if not outcome.acted)
+            self.request = replace(request, done=done, undone=undone)
 
     @inlineCallbacks
-    def _asked(self, asked: ModelRequest, may_repeat: bool) -> Steps[_Answer]:
+    def _answered(self, asked: ModelRequest) -> Steps[_Answer]:
         """A model's answer, in the time that the turn has left.
 
-        One that is no answer is asked for once more, if wanted, with the fault in one sentence; not
-        where it took long and the offline model answers as well: people wait.
+        One that is no answer is asked for once more, if somebody waits, with the fault in one
+        sentence; not where it took long and the offline model answers as well: people wait. Then
+        the next model is asked.
         """
+        answer: _Answer = yield self._try(asked)
+        if not (answer.fault and self.is_needed()):
+            return answer
+        requests = []
+        if not self.wants_offline() or answer.reply.seconds <= SLOW_SHARE * asked.timeout_s:
+            requests.append(asked_once_more(asked, answer.fault))
+        if asked.fallback_models:
+            model, *others = asked.fallback_models
+            requests.append(replace(asked, model=model, fallback_models=tuple(others)))
+        for request in requests:
+            self._count(answer.reply)
+            answer = yield self._try(request)
+            if not answer.fault:
+                break
+        return answer
+
+    @inlineCallbacks
+    def _try(self, asked: ModelRequest) -> Steps[_Answer]:
+        """Fires with what a model answers to one request, read."""
         script, request = self.script, self.request
-        left_s = max(request.deadline - script.now(), LEAST_TIMEOUT_S)
-        slow_s, again = SLOW_SHARE * asked.timeout_s, asked
-        has_next = self.is_needed() and self.wants_offline()
         self.asked += 1
         # What marks the call, when a reload interrupts it and the turn begins anew.
         mark = " ".join((script.scope, request.context, str(self.asked), *request.source_ids))
-        key = mark if request.source_ids else ""
-        asked = replace(asked, within_s=min(asked.within_s, left_s), has_next=has_next, key=key)
+        asked = replace(
+            asked,
+            within_s=min(asked.within_s, max(request.deadline - script.now(), LEAST_TIMEOUT_S)),
+            has_next=self.is_needed() and self.wants_offline() and self.level != OFFLINE,
+            key=mark if request.source_ids else "",
+        )
         # An answer of the offline model counts once, however often that looks something up.
-        is_counted = asked.model != OFFLINE_MODEL or not self.report.iterations
-        reply = yield script.spend.complete(asked, request.asker if is_counted else None)
+        is_counted = asked.model != OFFLINE_MODEL or not self.replies
+        reply: ModelReply = yield script.spend.complete(
+            asked, request.asker if is_counted else None
+        )
         yield script.breathe()
-        answer = self._read(reply)
-        if not answer.fault:
-            return answer
-        self.faults += (answer.fault,)
-        script.audit("fault", model=reply.model, why=answer.fault)
-        is_slow = self.wants_offline() and reply.seconds > slow_s
-        if may_repeat and not is_slow:
-            self._count(answer.reply)
-            once_more = asked_once_more(again, answer.fault)
-            answer = yield self._asked(once_more, may_repeat=False)
-        if answer.fault and may_repeat and again.fallback_models:
-            self._count(answer.reply)
-            model, *others = again.fallback_models
-            other = replace(again, model=model, fallback_models=tuple(others))
-            answer = yield self._asked(other, may_repeat=False)
-        return answer
+        content = storable(reply.content or "")
+        text, fault = clean_reply(content, [self.character.key]), ""
+        # The offline model may repeat itself; nothing is silence where nobody waits.
+        is_silent = not text and (bool(reply.tool_calls) or not self.is_needed())
+        if reply.model != OFFLINE_MODEL and not is_silent:
+            fault = self.tools.fault(text)
+        if fault:
+            self.faults.append(fault)
+            script.audit("fault", model=reply.model, why=fault)
+        if len(content) > CLEANED_CHARS:
+            text = content  # stored as it came; what is spoken of it is cut
+        return _Answer(reply, text, script.tools.read(reply.tool_calls), fault)
 
     def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
         """Count and log a reply, with the budget of its prompt if it is used."""
@@ -387,32 +373,20 @@ class _Turn:
         self.report.used = used((self.report.used, reply))
         self.script.spent(reply, self.request.context, budget)
 
-    def _read(self, reply: ModelReply) -> _Answer:
-        """What a reply says and calls, and why it is no answer, if so."""
-        content = storable(reply.content or "")
-        text = clean_reply(content, [self.character.key])
-        # The offline model may repeat itself; nothing is silence where nobody waits.
-        is_silent = not text and (bool(reply.tool_calls) or not self.is_needed())
-        is_free = reply.model == OFFLINE_MODEL or is_silent
-        why = "" if is_free else self.tools.fault(text)
-        if len(content) > CLEANED_CHARS:
-            text = content  # stored as it came; what is spoken of it is cut
-        return _Answer(reply, text, reply.tool_calls, why)
-
-    def permitted(self, calls: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    def permitted(self, calls: Sequence[ToolCall]) -> Sequence[ToolCall]:
         """The calls that may be made; of a turn that nobody asked for those that speak or pose."""
         if not self.tools.unasked:
             return calls
         traits = self.script.tools.traits
         aloud = traits.speaks - traits.to_one
-        for name in {str(call["function"].get("name")) for call in calls} - traits.silent - aloud:
+        for name in {call.name for call in calls} - traits.silent - aloud:
             self.script.audit("tool_refused", tool=name, why="nobody asked for it")
-        return [call for call in calls if call["function"].get("name") in aloud]
+        return [call for call in calls if call.name in aloud]
 
     @inlineCallbacks
     def moderated(
-        self, text: str, calls: Sequence[Mapping[str, Any]]
-    ) -> Steps[tuple[str, Sequence[Mapping[str, Any]]]]:
+        self, text: str, calls: Sequence[ToolCall]
+    ) -> Steps[tuple[str, Sequence[ToolCall]]]:
         """Fires with a reply as moderation lets it be said and stored."""
         script, private_talk = self.script, is_private(self.request.audience)
         whole, passed = text, []
@@ -426,33 +400,39 @@ class _Turn:
         return text, passed
 
     @inlineCallbacks
-    def act(
-        self, text: str, calls: Sequence[Mapping[str, Any]], reply: ModelReply
-    ) -> Steps[tuple[bool, bool]]:
-        """Store the calls and run them; what is whispered to one person is stored apart.
+    def act(self, text: str, calls: Sequence[ToolCall], reply: ModelReply) -> Steps[list[Outcome]]:
+        """Store the calls and run them; fires with what came of them.
 
-        Returns:
-            A Deferred that fires with whether a tool ended the turn, and whether nothing new is
-            left to tell the model.
+        What is whispered to one person is stored apart.
         """
-        history, request = self.script.history, self.request
-        ended, concluded = False, True
-        for batch in batches(calls, self.script.tools.ending, self._whispered_to):
-            people = {self._whispered_to(call) for call in batch} - {None}
-            audience = private(str(person) for person in people) if people else request.audience
-            self.store(audience, text, [storable_call(call) for call in batch], reply)
-            outcome = yield execute_tool_calls(batch, self.tools)
-            meta = {**self._meta, ANSWERED: request.audience if outcome.ended else ""}
-            history.append(
-                replace(self._kept(result), audience=audience, metadata=meta)
-                for result in outcome.results
+        request, outcomes = self.request, list[Outcome]()
+        for person, batch in batches(calls, self._whispered_to):
+            audience = private([person]) if person else request.audience
+            self.store(audience, text, batch, reply)
+            text, of_batch = "", list[Outcome]()
+            for call in batch:
+                of_batch.append((yield run_call(call, self.tools)))
+            ended = any(outcome.ended for outcome in of_batch)
+            meta = {**self._meta, ANSWERED: request.audience if ended else ""}
+            self.script.history.append(
+                replace(self._kept(outcome.message), audience=audience, metadata=meta)
+                for outcome in of_batch
             )
-            self.report.tools += [result.name for result in outcome.results]
-            self.done += outcome.done
-            self.undone += outcome.undone
-            ended, concluded = ended or outcome.ended, concluded and outcome.concluded
-            text = ""
-        return ended, concluded
+            self.report.tools += [call.name for call in batch]
+            self.has_ended |= ended
+            outcomes += of_batch
+        return outcomes
+
+    def _whispered_to(self, call: ToolCall) -> str:
+        """Stable id of whom a call in a public turn whispers to; empty if it whispers to nobody."""
+        target = str(call.arguments.get("target") or "")
+        to_one = self.script.tools.traits.to_one
+        if call.name not in to_one or self.request.audience != PUBLIC or not target:
+            return ""
+        try:
+            return self.script.game.named(target, "people").id
+        except ToolError:
+            return ""
 
     def _kept(self, result: Message) -> Message:
         """A result as it is stored: of what was found in memory only ids and beginnings."""
@@ -474,36 +454,21 @@ class _Turn:
         """How it answers: as it was spoken to; a pose is answered aloud."""
         return "say" if self.request.channel == "pose" else self.request.channel
 
-    def _whispered_to(self, call: Mapping[str, Any]) -> str | None:
-        """Stable id of whom a call in a public turn whispers to; None if it whispers to nobody."""
-        function, to_one = call["function"], self.script.tools.traits.to_one
-        if function.get("name") not in to_one or self.request.audience != PUBLIC:
-            return None
-        try:
-            arguments = json.loads(function.get("arguments") or "{}")
-        except ValueError:
-            return None
-        target = str(arguments.get("target") or "") if isinstance(arguments, Mapping) else ""
-        try:
-            return self.script.game.named(target, "people").id if target else None
-        except ToolError:
-            return None
-
-    def store(self, audience: str, text: str, calls: Sequence[Any], reply: ModelReply) -> None:
+    def store(self, audience: str, text: str, calls: Sequence[ToolCall], reply: ModelReply) -> None:
         """Add the assistant's message to the history, unless it is empty."""
         if not calls and not text:
             return
+        tool_calls = tuple(storable_call(call.raw) for call in calls)
         metadata: dict[str, Any] = {"model": reply.model, **self._meta}
         newest = (line for of, _, line in self.script.runtime.said if of in (PUBLIC, audience))
         if text and (once := said_once(text, newest)) != text:
             metadata[SAID_ONCE] = once
         if self.tools.retrieved:  # a note must not rest on what only repeats a memory
-            said = " ".join([text, *(str(call["function"].get("arguments")) for call in calls)])
+            said = " ".join([text, *(call["function"]["arguments"] for call in tool_calls)])
             if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
                 metadata[MEMORIES] = [hit.to_dict() for hit in memories]
-        speaking = self.script.tools.traits.speaks
-        speaks = text or any(call["function"].get("name") in speaking for call in calls)
-        if self.budget and speaks:  # what a reply that is stored now rests on
+        if self.budget and (text or any(call.speaks for call in calls)):
+            # What a reply that is stored now rests on.
             request, report, tools = self.request, self.report, self.tools
             trace = ReplyTrace(
                 budget=self.budget,
@@ -524,7 +489,7 @@ class _Turn:
             speaker=Speaker(self.character.key, self.character.stable_id),
             audience=audience,
             channel=self._channel,
-            tool_calls=tuple(calls),
+            tool_calls=tool_calls,
             metadata=metadata,
         )
         self.script.history.append([message])
@@ -569,3 +534,13 @@ class _Turn:
         else:
             if told:  # a refusal, or no more than that it was said; it may repeat the words
                 self.script.log(f"as it spoke, the game answered in {len(told)} texts")
+
+
+def _is_order(call: ToolCall) -> bool:
+    """Whether a call does something: looks and searches are no orders, nor is a mere note."""
+    tool = call.tool
+    if tool is None or call.fault or tool.silent or tool.recalls:
+        return False
+    if "importance" in call.arguments:
+        return bool(call.arguments["importance"] >= REMEMBERED_IMPORTANCE)
+    return tool.is_act or tool.concludes

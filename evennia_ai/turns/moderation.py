@@ -5,7 +5,8 @@ The setting `EVENNIA_AI_MODERATE` names it. Without it nothing here runs.
 
 import json
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,13 @@ from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore, 
 from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, Worker, in_time
-from evennia_ai.errors import ConfigError, ToolError
+from evennia_ai.errors import ConfigError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.language.words import storable
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.tools.base import NOT_SAID
-from evennia_ai.turns.tools.parameters import read_arguments
+from evennia_ai.turns.tools.execution import ToolCall
 
 # A function that takes longer counts as failed.
 TIMEOUT_S = 5.0
@@ -120,29 +121,21 @@ def judge_said(script: Assistant, text: str, channel: str, private: bool) -> "De
 
 
 @inlineCallbacks
-def judge_call(
-    script: Assistant, call: Mapping[str, Any], private: bool
-) -> Steps[Mapping[str, Any]]:
+def judge_call(script: Assistant, call: ToolCall, private: bool) -> Steps[ToolCall]:
     """Fires with a tool call as it may be stored and run.
 
     If what it says is refused, its text is `NOT_SAID`, which no tool says.
     """
-    function = call.get("function") or {}
-    tool = script.tools.tools.get(str(function.get("name") or ""))
-    if tool is None or not tool.speaks:
-        return call
-    try:
-        arguments = read_arguments(function.get("arguments"), tool.parameters)
-    except ToolError:
-        return call  # it is not run either
-    text = arguments.get("text")
-    if not isinstance(text, str):
-        return call
-    passed = yield judge_said(script, text, tool.name, private or tool.to_one)
+    text = call.arguments.get("text")
+    if not call.speaks or call.fault or not isinstance(text, str):
+        return call  # what cannot be read is not run either
+    is_secret = private or call.name in script.tools.traits.to_one
+    passed = yield judge_said(script, text, call.name, is_secret)
     if passed == text:
         return call
-    changed = json.dumps({**arguments, "text": passed or NOT_SAID}, ensure_ascii=False)
-    return {**call, "function": {**function, "arguments": changed}}
+    arguments = {**call.arguments, "text": passed or NOT_SAID}
+    function = {**call.raw["function"], "arguments": json.dumps(arguments, ensure_ascii=False)}
+    return replace(call, arguments=arguments, raw={**call.raw, "function": function})
 
 
 @inlineCallbacks

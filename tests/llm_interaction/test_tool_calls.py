@@ -6,14 +6,10 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.llm_interaction.tool_calls import (
-    ARGUMENT_CHARS,
-    batches,
-    storable_call,
-)
+from evennia_ai.llm_interaction.tool_calls import ARGUMENT_CHARS, storable_call
+from evennia_ai.turns.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools.execution import ToolRegistry, batches
 from tests.strategies import FEW, call
-
-ENDING = {"whisper", "noop"}
 
 
 def whisper(to, call_id="c1"):
@@ -21,7 +17,13 @@ def whisper(to, call_id="c1"):
 
 
 def target(made):
-    return json.loads(made["function"]["arguments"]).get("target")
+    return made.arguments.get("target", "")
+
+
+def batched(made):
+    """Ids of calls in their batches, and whom each batch is for."""
+    read = [one for raw in made for one in ToolRegistry(BUILTIN_TOOLS).read([raw])]
+    return [([one.raw["id"] for one in batch], person) for person, batch in batches(read, target)]
 
 
 class TestStored(unittest.TestCase):
@@ -46,18 +48,16 @@ class TestStored(unittest.TestCase):
     def test_what_stands_together(self):
         """What stands behind a noop is done all the same; whispers to one person share a batch."""
         made = [call("n", "noop"), whisper("Bob", "a"), whisper("Bob", "b"), whisper("Eve", "c")]
-        found = batches([*made, call("d", "look")], {"noop", "whisper"}, target)
-        ids = [[one["id"] for one in batch] for batch in found]
-        self.assertEqual(ids, [["d", "n", "a", "b"], ["c"]])
+        found = batched([*made, call("d", "look")])
+        self.assertEqual(found, [(["d", "n", "a", "b"], "Bob"), (["c"], "Eve")])
 
     @FEW
     @given(st.lists(st.sampled_from(("Bob", "Eve", "Mo", None)), max_size=9))
     def test_each_once_and_never_for_two(self, people):
         """Every call is in one batch, and no batch is for two people."""
-        ids = ((f"c{n}", to) for n, to in enumerate(people))
-        made = [whisper(to, each) if to else call(each, "look") for each, to in ids]
-        found = batches(made, ENDING, target)
-        flat = [one["id"] for batch in found for one in batch]
-        self.assertEqual(sorted(flat), sorted(one["id"] for one in made))
-        for batch in found:
-            self.assertLessEqual(len({target(one) for one in batch} - {None}), 1)
+        to_whom = {f"c{n}": to for n, to in enumerate(people)}
+        made = [whisper(to, id) if to else call(id, "look") for id, to in to_whom.items()]
+        found = batched(made)
+        self.assertEqual(sorted(id for ids, _ in found for id in ids), sorted(to_whom))
+        for ids, person in found:
+            self.assertLessEqual({to_whom[id] for id in ids} - {None}, {person} - {""})

