@@ -9,7 +9,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.errors import Refusal, only_one
+from evennia_ai.errors import only_one
 from evennia_ai.history.archive import (
     ROLLED_BACK,
     CompactionRecord,
@@ -22,9 +22,8 @@ from evennia_ai.history.messages import COMINGS, Message, utc_iso
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.compact import report_line
-from evennia_ai.staff.explanation import explanation, found_message, whole_prompt
+from evennia_ai.staff.explanation import explanation, found_reply, whole_prompt
 from evennia_ai.staff.export import export_assistant
-from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.show import (
     Slices,
     as_json,
@@ -54,9 +53,6 @@ class CmdAIHistory(AssistantCommand):
       aihistory/summaries [<assistant>]
       aihistory/expand [<assistant>] = <summary id>
       aihistory/search [<assistant>] = <words>
-      aihistory/remove [<assistant>] = <id or words of a line>
-      aihistory/restore [<assistant>] = <id or words of a line>
-      aihistory/correct [<assistant>] = <id or words of a line>: <new text>
       aihistory/export [<assistant>]
 
     Switches:
@@ -66,10 +62,6 @@ class CmdAIHistory(AssistantCommand):
       expand    - the messages a summary was made from, word for word
       search    - search the history, the archive, the journal, observations of
                   people and places, and the output of tools
-      remove    - use a line no more: no prompt or search holds it, and a summary
-                  of it is made again. It stays stored, marked as removed
-      restore   - use it again
-      correct   - the same, and put another text in its place
       export    - write everything to a JSON file under server/ai_exports
 
     Lists the beginnings of what was said, newest first, without arrivals and
@@ -80,7 +72,7 @@ class CmdAIHistory(AssistantCommand):
     """
 
     key = "aihistory"
-    admin_switches = ("export", "remove", "restore", "correct")
+    admin_switches = ("export",)
 
     def do(self) -> None:
         script = self.assistant()
@@ -150,24 +142,6 @@ class CmdAIHistory(AssistantCommand):
     def do_search(self) -> Steps[None]:
         yield from search_memory(self, self.words())
 
-    def do_remove(self) -> Steps[None]:
-        """Use a line no more, or again by that switch."""
-        words, acts = self.words(), self._line_acts()
-        act = acts.remove if self._switch() == "remove" else acts.restore
-        self.tell((yield act(words)))
-
-    do_restore = do_remove
-
-    def do_correct(self) -> Steps[None]:
-        words, colon, text = self.words().partition(":")
-        if not colon:
-            raise Refusal(self.usage)
-        self.tell((yield self._line_acts().correct(words.strip(), text)))
-
-    def _line_acts(self) -> LineActs:
-        script = self.assistant()
-        return LineActs(script, self.seen(script), self.caller)
-
     def do_export(self) -> Steps[None]:
         script = self.assistant()
         self.tell(f"Exporting {script.obj.key}...")
@@ -203,7 +177,8 @@ def message_line(
     that is not 0.
     """
     when, mark = moment(message.created_at), audience_mark(message.audience)
-    mark += f"[{state}] " if (state := line_state(message, removed)) else ""
+    if message.id in removed:
+        mark += "[removed] "
     text = message.content
     for call in message.tool_calls:
         function = call.get("function") or {}
@@ -236,21 +211,21 @@ def compaction_line(record: CompactionRecord, name: str) -> str:
 
 @inlineCallbacks
 def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) -> Steps[list[str]]:
-    """Explain the newest reply, or the newest message that holds these words; see `found_message`.
+    """Explain the newest reply, or the newest that holds these words.
 
     Only of what the viewer may see; with the whole prompt if `is_full`. Fires with escaped lines.
     """
-    message = yield found_message(words, seen, script.tools.traits.speaks)
+    message = yield found_reply(words, seen, script.tools.traits.speaks)
     at, whose = script.runtime.refused or (0.0, PUBLIC)
     name, refused = script.obj.key, utc_iso(at)
     is_newer = at and (message is None or refused > message.created_at)
     is_told = is_newer and not words and seen.shows(whose)
     news = [f"Moderation refused a newer reply, {moment(refused)}."] if is_told else []
     if message is None:
-        silent = f"{name} has no reply in its live history. Name words: ai/why {name} = words"
-        nowhere = f"`{words}` is nowhere in the history or the archive of {name}."
-        near = f"{nowhere} What is near it: aihistory/search {name} = {words}"
-        return [*news, escaped(near if words else silent)]
+        if not words:
+            return [*news, escaped(f"{name} has said nothing yet.")]
+        nowhere = f"`{words}` is in no reply of {name}."
+        return [escaped(f"{nowhere} What is near it: aihistory/search {name} = {words}")]
     lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
     lines += map(as_record, explanation(script, message, seen))
     if is_full:

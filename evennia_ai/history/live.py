@@ -159,19 +159,6 @@ class HistoryHandler(Archive):
         """Make these the whole live history, in one transaction."""
         self._replace(messages, self._recorded)
 
-    def insert(self, message: Message, behind: str) -> bool:
-        """Store a new message behind a live one, at its place; False if that one is not live."""
-        live = [*self.messages()]
-        place = next((n for n, each in enumerate(live, 1) if each.id == behind), 0)
-        if place:
-            new = message.completed(self._counter(), self._now(), live[place - 1].place)
-            while place < len(live) and live[place].role == "tool":  # behind its call
-                place += 1
-            live.insert(place, new)
-            self._replace(live, _more_recorded(self._recorded, [new]))
-            self.store.on_commit(lambda: self._on_append([new]))
-        return bool(place)
-
     def _replace(self, messages: Sequence[Message], recorded: tuple[int, str]) -> None:
         self._write(paged(messages), recorded)
         self._load()

@@ -1,4 +1,4 @@
-"""Why a message is as it is: what a reply rests on, and what became of a line.
+"""Why an assistant said something: what a reply rests on.
 
 Plain text, for the command `ai/why` and for the page of the same name.
 """
@@ -12,11 +12,9 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.game.lore import lore
-from evennia_ai.history.archive import SummaryRecord, absorbed_by
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import ReplyTrace
-from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import audience_mark, cached_part, counted, cuts, moment, price
@@ -27,38 +25,28 @@ Speaks = Collection[str]
 
 
 @inlineCallbacks
-def found_message(words: str, seen: Seen, speaks: Speaks) -> Steps[Message | None]:
-    """The newest reply, or the newest message that holds these words, that a viewer may see.
+def found_reply(words: str, seen: Seen, speaks: Speaks) -> Steps[Message | None]:
+    """The newest reply that holds these words, in the history or the archive; None without one.
 
-    Looks in the live history, then through the whole archive, with pauses. Fires with the message,
-    or None. `speaks` are the names of the tools that say something.
+    Reads with pauses. `speaks` are the names of the tools that say something.
     """
-    heard = [m for m in seen.newest() if not m.is_summary and holds(spoken(m, speaks), words)]
-    reply = next((m for m in heard if is_reply(m, speaks)), None)
-    if reply or heard or not words:
-        return reply or (heard[0] if words else None)
     for stretch in seen.stretches():
-        if found := next((m for m in stretch if holds(spoken(m, speaks), words)), None):
-            return found
+        for message in stretch:
+            if is_reply(message, speaks) and holds(spoken(message, speaks), words):
+                return message
         yield pause()
     return None
 
 
 def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[str]:
-    """What is known of a message, as far as a viewer may see it, in lines of plain text.
+    """What a reply rests on, as far as a viewer may see it, in lines of plain text.
 
-    Of a reply one sentence first. Whether it can be in a prompt, and if not, what became of it;
-    then what a reply rests on, each source after its id in brackets.
+    One sentence first; then each source after its id in brackets.
     """
-    speaks = script.tools.traits.speaks
-    lines = _whereabouts(script, message, seen)
-    if not is_reply(message, speaks):
-        return lines
-    trace = ReplyTrace.of(message)
+    speaks, trace = script.tools.traits.speaks, ReplyTrace.of(message)
     if trace is None:
-        return [*lines, "This reply has no trace that can be read."]
-    lines = [_sentence(trace, seen, speaks), *lines]
-    lines += [f"Prompt: {trace.budget}", *cuts(trace.budget)]
+        return ["This reply has no trace that can be read."]
+    lines = [_sentence(trace, seen, speaks), f"Prompt: {trace.budget}", *cuts(trace.budget)]
     if not trace.answers:
         lines.append("It answers nobody's line.")
     lists: dict[str, Mapping[str, float | None]] = {
@@ -126,39 +114,6 @@ def spoken(message: Message, speaks: Speaks) -> str:
 def is_reply(message: Message, speaks: Speaks) -> bool:
     """Whether the assistant spoke in a message."""
     return message.role == "assistant" and bool(spoken(message, speaks).strip())
-
-
-def _whereabouts(script: AssistantScript, message: Message, seen: Seen) -> list[str]:
-    """Whether a message can be in a prompt, and if not, what became of it."""
-    name, live = script.obj.key, [each.id for each in script.history.messages()]
-    if message.id in live:
-        newest = newest_turn(script, seen.audience)
-        is_shown = newest and script.seen(newest.audience).shows(message.audience)
-        until = newest.left_until if newest and is_shown else ""
-        if until in live and live.index(message.id) <= live.index(until):
-            return ["It is in the live history; the newest turn's prompt had no room for it."]
-        return ["It is in the live history: prompts hold it word for word."]
-    summaries = _chain(seen, message.id)
-    if not summaries:
-        return ["No summary stands for it; compact/verify looks for the reason."]
-    first, last = summaries[0], summaries[-1]
-    lines = [f"It is in summary {first.id}, made of {counted(len(first.source_ids), 'message')}."]
-    if last is not first:
-        lines.append(f"That summary was merged into {last.id}, which prompts hold now.")
-    return [*lines, f"The raw words: aihistory/expand {name} = {first.id}"]
-
-
-def _chain(seen: Seen, message_id: str) -> list[SummaryRecord]:
-    """The summary made of a message, the one that took it over, and so on."""
-    records = {record.id: record for record in seen.summaries()}
-    above = absorbed_by(records.values())
-    made = (r for r in records.values() if message_id in r.source_ids and not r.rolled_back)
-    record = next(made, None)
-    summaries: list[SummaryRecord] = []
-    while record is not None and record not in summaries:
-        summaries.append(record)
-        record = records.get(above.get(record.id, ""))
-    return summaries
 
 
 def _sources(scores: Mapping[str, float | None], seen: Seen, speaks: Speaks) -> Iterator[str]:

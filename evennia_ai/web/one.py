@@ -27,7 +27,7 @@ from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
 from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, switch
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
-from evennia_ai.staff.lines import LineActs, line_state
+from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import marked, moment, private_to, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
@@ -175,8 +175,8 @@ def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
     """A message for a template."""
     made = (call["function"] for call in message.tool_calls)
     calls = [f"{call['name']} {call['arguments']}" for call in made]
-    state = line_state(message, script.memory.quarantine.sources)
-    return plain(message, who=speaker_label(message, script.obj.key), calls=calls, state=state)
+    removed = message.id in script.memory.quarantine.sources
+    return plain(message, who=speaker_label(message, script.obj.key), calls=calls, removed=removed)
 
 
 def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
@@ -199,7 +199,7 @@ def search(visit: Visit) -> Steps[dict[str, Any]]:
 
 
 def why(visit: Visit) -> dict[str, Any]:
-    """What a message rests on, or what became of it."""
+    """A line, what was said around it, and what it rests on if the assistant said it."""
     script, wanted = visit.assistant, visit.asked["message"]
     message = next(iter(visit.seen.by_ids([wanted])), None)
     if message is None:
@@ -208,25 +208,25 @@ def why(visit: Visit) -> dict[str, Any]:
     place = [each.id for each in stretch].index(message.id) if stretch else 0
     near = stretch[max(0, place - AROUND) : place + AROUND + 1]
     note_look(visit, "why", (each.audience for each in (message, *near)))
-    speaks, lines = script.tools.traits.speaks, explanation(script, message, visit.seen)
-    sentence, *lines = lines
+    speaks, sentence, lines = script.tools.traits.speaks, "", list[str]()
+    said_it = is_reply(message, speaks)
+    if said_it:
+        sentence, *lines = explanation(script, message, visit.seen)
     return {
         "sentence": sentence,
         "message": message_row(script, message),
         "said": spoken(message, speaks),
-        "is_reply": is_reply(message, speaks),
+        "is_reply": said_it,
         "lines": [(line, found[1] if (found := _SOURCE.match(line)) else "") for line in lines],
         "prompt": whole_prompt(script, message),
         "around": [message_row(script, each) for each in near],
     }
 
 
-def change_line(visit: Visit) -> "Deferred[str]":
-    """Take a line back, use it again, or correct it; fires with a sentence."""
+def change_line(visit: Visit) -> "str | Deferred[str]":
+    """Take a line back, or use it again; returns a sentence."""
     acts = LineActs(visit.assistant, visit.seen, visit.account)
     act, line = visit.sent.get("act", ""), visit.asked["message"]
-    if act == "correct":
-        return acts.correct(line, visit.sent.get("text", ""))
     if act not in ("remove", "restore"):
         raise Refusal("There is no such act.")
     return acts.remove(line) if act == "remove" else acts.restore(line)

@@ -201,21 +201,20 @@ class TestPlanted(AttackTest):
 
 
 class TestCues(CommandLineTest):
-    """`ai/cue`, and two assistants in one room."""
+    """Reasons that a game gives, and two assistants in one room."""
 
     default = "The bell, again."
 
     def quiet(self, script):
         script.runtime.last_spoke_at = script.runtime.last_turn_at = 0.0
 
-    def test_command(self):
-        """It says whether the assistant may speak, and why not."""
-        self.assertTold("ai/cue Aria = the bell tolls", "its option `initiative` is 0")
+    def test_a_reason_of_the_game(self):
+        """`cue` says whether the assistant may speak, and why not."""
+        self.assertIn("its option `initiative` is 0", self.script.cue("the bell tolls"))
         self.configure(initiative=4)
         self.quiet(self.script)
-        self.assertTold("ai/cue Aria = the |rbell|n tolls", "Aria may say something about it now.")
+        self.assertEqual(self.script.cue("the |rbell|n tolls"), "")
         self.assertEqual(self.script.runtime.cue.text, "the bell tolls")
-        self.assertTold("ai/cue Aria", "Usage: ai/cue")
 
     def test_one_assistant_a_room(self):
         """Two assistants never speak unasked within the same two minutes."""
