@@ -6,19 +6,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import DatabaseError, connection
 from evennia import DefaultScript
+from evennia.utils import logger
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from evennia_ai import services
 from evennia_ai.assistant_character import AssistantMixin
-from evennia_ai.game.deletions import delete_later
-from evennia_ai.game.evennia_internals import pace, restart_timer
+from evennia_ai.game.evennia_internals import restart_timer
 from evennia_ai.game.greeting import WAIT_S, greet
 from evennia_ai.game.hearing import is_told, noticed_event, subscribe
 from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.seeing import face_of, find, plain, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import FACE, ROOM, SPEECH, Message
+from evennia_ai.rag_memory.lore import scope_of_texts
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.turns.heard import UNJUDGED, by_speaker, resolved, wants_answer
@@ -37,10 +38,8 @@ T = TypeVar("T")
 
 # What a tick may have done for the next one to follow at once, if somebody waits for an answer.
 GOES_ON = ("turn", "heard", "cooldown", "late", "dreamt")
-# What a tick may have done for the next one to come later than usual.
+# What a tick may have done without storing anything.
 RESTS = ("idle", "asleep", "disabled")
-# The next one comes after this part of the time that has been quiet.
-REST_PART = 0.25
 # Who has waited this part of `thinking_after_s` by a clock that is not the timer's is shown a sign.
 SIGN_SHARE = 0.95
 
@@ -165,26 +164,17 @@ class AssistantScript(AssistantPorts, DefaultScript):
         return "error"
 
     def _follow_up(self, result: str) -> None:
-        """After a tick: tick less often while there is nothing to do, or at once if there is."""
+        """After a tick: compact if it is time, and tick at once if somebody waits."""
         with self.state.pinned():
-            runtime, rest_s = self.runtime, 0.0
-            runtime.counts[f"tick {result}"] += 1
+            self.runtime.counts[f"tick {result}"] += 1
             is_done = result not in ("error", "cancelled")
-            if is_done and result not in RESTS:  # which store nothing
+            if is_done and result not in RESTS:
                 self.survived("telling staff", self.storing_works, None)
             self._save_queue()
-            if result in RESTS and runtime.queue_saved and not runtime.unanswered:
-                quiet_s = self.now() - max(runtime.last_heard_at, runtime.last_turn_at)
-                rest_s = min(quiet_s * REST_PART, runtime.rest_s)
-            self.survived("the timer", lambda: pace(self, max(self.tick_interval_s, rest_s)), None)
             if is_done:
                 self.survived("a compaction", lambda: begin_behind(self), None)
-            if result in GOES_ON and runtime.is_called():
+            if result in GOES_ON and self.runtime.is_called():
                 self._tick_soon()
-
-    def hurry(self) -> None:
-        """Tick within the usual interval, as there is something to do."""
-        pace(self, self.tick_interval_s)
 
     def _tick_soon(self) -> None:
         """Begin a tick as soon as the reply cooldown lets it, unless one is about to begin."""
@@ -226,7 +216,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         self.runtime.hear(replace(event, metadata=metadata), self.now(), by_player)
         self._save_queue()  # a kill of the Server comes without notice
         with self.state.pinned():
-            self.hurry()
             if event.channel == "move":
                 reactor.callLater(0, self.survived, "a move", self._resolve_moves, None)
             if event.channel == "move" and self.config.greetings:
@@ -266,7 +255,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
         not just now, empty if it would.
         """
         self.runtime.cue = Cue(" ".join(plain(text).split())[:CUE_CHARS], self.now())
-        self.hurry()
         return why_not(self)
 
     def called(self) -> None:
@@ -333,12 +321,22 @@ class AssistantScript(AssistantPorts, DefaultScript):
     at_server_shutdown = at_server_reload
 
     def at_script_delete(self) -> bool:
-        """Stop thinking, drop the live state and queue the deletion of derived data."""
+        """Stop thinking, and delete what is kept of it beside its Attributes."""
         self.stop_thinking()
         planned = self.runtime.called
         if planned is not None and planned.active():
             planned.cancel()
-        delete_later(self.scope)
+        self._delete_derived()
         self.shared_spend.keep_limits(self.scope, dict.fromkeys(OWN_LIMITS))
         RUNTIMES.pop(stable_id(self), None)
         return True
+
+    def _delete_derived(self) -> None:
+        """Delete it from the search index and from semantic memory; what fails is logged."""
+        recall, memories, scope = self.mind.recall, self.mind.memories, self.scope
+        owned = memories.ids(scope).addCallback(lambda ids: memories.delete(scope, ids))
+        for deleting in (recall.clear(scope), recall.clear(scope_of_texts(scope)), owned):
+            deleting.addErrback(self._not_deleted)
+
+    def _not_deleted(self, failure: "Failure") -> None:
+        logger.log_err(f"[ai] memories of the deleted {self.key} are left over: {failure.value}")

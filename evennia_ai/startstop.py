@@ -68,7 +68,6 @@ def warm_up() -> None:
 
     from evennia_ai import services
     from evennia_ai.assistant_script import all_scripts
-    from evennia_ai.game.deletions import delete_queued
     from evennia_ai.models import missing_tables
     from evennia_ai.privacy.requests import forget_queued
 
@@ -80,9 +79,6 @@ def warm_up() -> None:
     # which takes a tenth of a second each time.
     done.addCallback(lambda _: gc.freeze())
     done.addCallback(lambda _: services.use(ready=True))
-    # Delete data of deleted assistants; where that fails, the next start tries again.
-    done.addCallback(lambda _: delete_queued())
-    done.addErrback(_log_failure, "deleting what deleted assistants left")
     done.addCallback(lambda _: forget_queued(all_scripts))
     done.addErrback(_log_failure, "forgetting players who asked for it")
     done.addCallback(lambda _: _begin_ageing())

@@ -42,7 +42,7 @@ AREAS = {
     ),
     "audiences": ("history/audience.py",),
     "rollback": ("sleep/compaction/rollback*.py",),
-    "forgetting": ("game/deletions.py", "privacy/*.py"),
+    "forgetting": ("privacy/*.py",),
     "replies": ("llm_interaction/reply.py",),
     "spend": ("turns/spend*.py",),
     "history": ("history/*.py",),

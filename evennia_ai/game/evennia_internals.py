@@ -267,29 +267,18 @@ class AttributeStore:
     transaction, on_commit = staticmethod(transaction), staticmethod(on_commit)
 
 
-def pace(script: "DefaultScript", interval_s: float) -> None:
-    """Tick at another interval from now on, as long as the server runs.
-
-    The script's own interval stays as it is stored, and a stopped timer stays stopped.
-    """
-    task = script.ndb._task
-    if task is None or not task.running:
-        return
-    changes = task.interval != interval_s
-    if changes:
-        task.interval = interval_s
-        task.starttime = task.clock.seconds()  # its ticks are multiples of the interval from here
-    planned = task.call if task.call is not None and task.call.active() else None
-    if planned and (changes or planned.getTime() - task.clock.seconds() > interval_s):
-        planned.reset(interval_s)
-
-
 def restart_timer(script: "DefaultScript") -> None:
-    """Start the timer of an active script after a crash; one paused by hand stays paused."""
-    running = script.ndb._task is not None and script.ndb._task.running
-    if script.is_active and not running and not script.db._manually_paused:
+    """Start the timer of an active script after a crash; one paused by hand stays paused.
+
+    It ticks at the interval of its class from now on, whatever that was.
+    """
+    task, interval_s = script.ndb._task, script.tick_interval_s
+    if script.interval != interval_s:
+        script.interval = interval_s
+    if task is not None and task.running:
+        task.interval = interval_s
+    elif script.is_active and not script.db._manually_paused:
         script.start()
-    pace(script, script.interval)
 
 
 def has_failed(told: str) -> bool:

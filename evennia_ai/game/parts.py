@@ -68,8 +68,7 @@ class Assistant:
         moderator: Asks the game's own function what may be heard and said; None if there is none.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
-        tick_interval_s: Time between two ticks. With nothing to do they become rarer, up to half a
-            minute; what is heard is saved within one interval, a question begins a tick at once.
+        tick_interval_s: Time between two ticks. A question begins one at once.
         cannot_store: The error that tells that nothing can be stored now.
         thinking_after_s: Wait for an answer after which the emote `thinking` is shown.
         stale_after_s: Age of a line that is remembered, but not answered.
@@ -98,7 +97,6 @@ class Assistant:
     shared_options: Callable[[], tuple[Layer, ...]]
     breathe: Callable[[], Deferred[None]]
     called: Callable[[], None]
-    hurry: Callable[[], None]
     pose: Callable[[str], None]
     note_reply: Callable[[str], None]
     trouble: Callable[[str], None]
@@ -211,7 +209,6 @@ class Assistant:
         """Go to sleep; the next tick dreams."""
         self.state.set_mode("sleep", "sleeping")
         self.pose("sleep")
-        self.hurry()
         self.log("falls asleep")
 
     def wake(self) -> None:
@@ -221,7 +218,6 @@ class Assistant:
         self.state.set_mode("awake")
         self.runtime.last_turn_at = 0.0
         self.runtime.last_heard_at = self.now()
-        self.hurry()
         self.log("wakes up")
 
     def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:

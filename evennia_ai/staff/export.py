@@ -18,7 +18,6 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.cards.books import exported, read_book
 from evennia_ai.errors import AssistantError, ConfigError, Refusal
-from evennia_ai.game.deletions import delete_queued, enqueue
 from evennia_ai.game.evennia_internals import AttributeStore, is_life
 from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import find
@@ -57,17 +56,13 @@ def export_assistant(script: AssistantScript) -> Steps[Path]:
 def export_and_delete(script: AssistantScript) -> Steps[Path]:
     """Write an assistant to a file, then delete body, script and derived data.
 
-    Fires with the file's path. If the file cannot be written it fails, and nothing is deleted. The
-    next start deletes what a crash or a failing store leaves.
+    Fires with the file's path. If the file cannot be written it fails, and nothing is deleted.
     """
     try:
         path = yield export_assistant(script)
     except OSError as error:
         raise Refusal(f"The export cannot be written: {error}") from error
-    enqueue(script.scope)
-    is_deleted = script.obj.delete()
-    yield delete_queued()
-    if not is_deleted:
+    if not script.obj.delete():
         raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
     return path
 

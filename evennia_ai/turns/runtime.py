@@ -5,7 +5,6 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 """
 
 import json
-import random
 import time
 import zlib
 from collections import Counter, defaultdict, deque
@@ -133,10 +132,6 @@ SPEAKERS_KEPT = 200
 PROMPTS_KEPT = 8
 # Time in which the same error is not logged again.
 REPEATED_S = 600.0
-# Most seconds between two ticks of an assistant with nothing to do: with a thousand of them, ticks
-# take about a twentieth of a processor. Each has its own, so that those started together do not
-# tick together.
-REST_S = (24.0, 36.0)
 
 
 @dataclass
@@ -200,7 +195,6 @@ class Runtime:
     proposals: dict[str, Proposal] = field(default_factory=dict)  # acts that wait, by asker
     notes: dict[str, deque[float]] = field(default_factory=dict)  # their times, by who caused them
     told_enough: dict[str, float] = field(default_factory=dict)  # when they last were, by person
-    rest_s: float = field(default_factory=partial(random.uniform, *REST_S))
     company_at: float = float("-inf")  # when a player was last near, at a tick
     cue: Cue | None = None  # the newest reason to speak unasked that no turn has taken
     stop: tuple[str, float] | None = None  # the entry of its routine that holds, and since when
