@@ -16,12 +16,10 @@ from evennia.typeclasses.attributes import Attribute
 from evennia.utils.ansi import strip_ansi
 from evennia.utils.idmapper.models import SharedMemoryModel
 from evennia.utils.test_resources import EvenniaTestMixin
-from twisted.internet import reactor
 
 from evennia_ai import services
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.background import Worker
-from evennia_ai.game.deletions import delete_queued
 from evennia_ai.game.ports import write_events
 from evennia_ai.history.messages import Message
 from evennia_ai.mind.mind import IndexFile
@@ -175,9 +173,6 @@ class AssistantTest(TestCase):
                 script.stop()
             script.at_script_delete()
             script.pk = None  # as Django does at a deletion: what goes on behind it ends
-        for waiting in reactor.getDelayedCalls():
-            if waiting.func is delete_queued:
-                waiting.cancel()  # the files go with the folder
         super().tearDown()
         wait_for(services.close())
         for worker in (RECALL, DISK):  # what they write goes with the folder

@@ -340,7 +340,7 @@ class FakeAssistant(Assistant):
     def _nothing(self, *about: object) -> None:
         """Nothing: there is no timer, and nobody is told."""
 
-    called = hurry = pose = note_reply = spent = _nothing
+    called = pose = note_reply = spent = _nothing
 
     def shared_options(self) -> tuple[Layer, ...]:
         return ()

@@ -8,15 +8,14 @@ from pathlib import Path
 from unittest.mock import patch
 
 from evennia import Msg, create_object
-from twisted.internet.defer import Deferred, fail
+from twisted.internet.defer import fail
 
-from evennia_ai import services, startstop
+from evennia_ai import services
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.commands import all_commands
 from evennia_ai.commands.assistants import CmdAI
 from evennia_ai.commands.base import find_assistant, named
 from evennia_ai.errors import AssistantError, StoreError
-from evennia_ai.game.deletions import delete_queued, enqueue, queued_scopes
 from evennia_ai.game.lore import lore
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, members, private
@@ -390,36 +389,17 @@ class TestDelete(CommandLineTest):
             len(self.semantic.memories[scope]),
         )
 
-    def test_what_a_crash_leaves_goes_at_the_start(self):
-        """A server that dies behind the body's deletion deletes the rest when it starts."""
-        scope, left = self.remembered()
-        store, asked = MemorySemanticStore(), []
-        store.ids = lambda scope: asked.append(scope) or Deferred()  # the process gets no further
-        services.use(memories=store)
-        self.delete()
-        pump_until(lambda: asked)
-        self.assertIsNone(self.script.pk)
-        services.use(memories=self.semantic)
-        services.mind().recall.open_index().add(
-            scope, [Turn("e9", "Bob", "Bees", "2026-01-01T00:00:00+00:00")]
-        )
-        self.assertEqual((queued_scopes(), left()), ([scope], (1, 1)))
-        startstop.warm_up()
-        pump_until(lambda: not queued_scopes())
-        self.assertEqual(left(), (0, 0))
-
-    def test_what_a_failing_store_leaves_goes_at_the_start(self):
-        """The deletion is told as done, what the store holds is owed until it works."""
-        scope, left = self.remembered()
+    def test_a_failing_store(self):
+        """It is deleted all the same; the log names what is left."""
+        _, left = self.remembered()
         store = MemorySemanticStore()
         store.ids = lambda scope: fail(StoreError("the files are locked"))
         services.use(memories=store)
-        self.delete(until="is deleted")
-        wait_for(delete_queued())
-        self.assertEqual((queued_scopes(), left()), ([scope], (0, 1)))
-        services.use(memories=self.semantic)
-        wait_for(delete_queued())
-        self.assertEqual((queued_scopes(), left()), ([], (0, 0)))
+        with patch("evennia_ai.assistant_script.logger.log_err") as logged:
+            self.delete(until="is deleted")
+        pump_until(lambda: logged.called)
+        self.assertIn("the files are locked", logged.call_args[0][0])
+        pump_until(lambda: left()[0] == 0)
 
     def test_destroyed(self):
         """Evennia's own command takes the derived data along, of nobody else's."""
@@ -431,9 +411,7 @@ class TestDelete(CommandLineTest):
         index.add(texts, [Turn("help:x", "", "Bees", None)])
         self.typed("destroy/force Aria")
         self.assertIsNone(self.script.pk)
-        self.assertEqual(queued_scopes(), [scope])
-        pump_until(lambda: not queued_scopes())
-        self.assertEqual((left(), index.count(texts)), ((0, 0), 0))
+        pump_until(lambda: (left(), index.count(texts)) == ((0, 0), 0))
         self.assertEqual(index.count(other.assistant.scope), 1)
 
     def test_a_body_that_stays_keeps_its_memories(self):
@@ -442,10 +420,7 @@ class TestDelete(CommandLineTest):
         before = left()
         self.aria.at_object_delete = lambda: False
         self.delete(until="was not deleted")
-        self.assertEqual((queued_scopes(), left()), ([], before))
-        enqueue(self.script.scope)  # a crash before the body went
-        wait_for(delete_queued())
-        self.assertEqual((queued_scopes(), left()), ([], before))
+        self.assertEqual(left(), before)
 
 
 class TestWhisper(CommandLineTest):

@@ -122,11 +122,8 @@ class TestRestart(AssistantTest):
         """A timer that was given another interval runs on after a reload and after a crash."""
         self.script.start(interval=100)
         self.configure(tick_interval_s=50)
-        self.tick()
-        self.assertEqual(self.script.ndb._task.interval, 50)
-        self.script._pause_task(auto_pause=True)
-        ScriptDB.objects.update_scripts_after_server_start()
-        self.assertTrue(self.script.ndb._task.running)
+        self.script.at_server_start()
+        self.assertEqual((self.script.ndb._task.interval, self.script.interval), (50, 50))
         self.crash()
         ScriptDB.flush_instance_cache(force=True)
         self.script = ScriptDB.objects.get(pk=self.script.pk)
