@@ -19,7 +19,7 @@ from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.seeing import face_of, find, plain, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import FACE, ROOM, SPEECH, Message
-from evennia_ai.rag_memory.lore import scope_of_texts
+from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.turns.heard import UNJUDGED, by_speaker, resolved, wants_answer
