@@ -12,7 +12,7 @@ from django.conf import settings
 
 from evennia_ai import services
 from evennia_ai.background import Worker
-from evennia_ai.mind.mind import IndexFile, MindSettings
+from evennia_ai.mind.mind import IndexFile
 from evennia_ai.mind.remote import RemoteMind
 from evennia_ai.rag_memory.memory import RecallJobs
 from evennia_ai.testing import MemorySemanticStore, ScriptedModel
@@ -51,7 +51,7 @@ def world(model: Any = None, process: Mapping[str, Any] | None = None):
 
 
 def _remote(folder: Path, settings: Mapping[str, Any]) -> Any:
-    told = MindSettings(str(folder), str(settings["LLM_MODEL"]), settings)
+    told = {"DATA_DIR": str(folder), **settings}
     return RemoteMind(folder / "server" / "mind", told, folder / "mind.log")
 
 

@@ -30,7 +30,6 @@ from evennia_ai.kinds import (
 from evennia_ai.language.tables import line_in
 from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.mind.mind import MindSettings
 from evennia_ai.turns.options import check_option
 from evennia_ai.turns.spend_book import CLOSED, read_limits
 
@@ -298,7 +297,7 @@ def mind_log() -> Path:
     return Path(settings.LOG_DIR) / "mind.log"
 
 
-def mind_settings() -> MindSettings:
+def mind_settings() -> dict[str, Any]:
     """What a mind must know of the game: all settings of the package that are plain values."""
     names = {n.removeprefix(PREFIX) for n in (*dir(settings), *os.environ) if n.startswith(PREFIX)}
     values = {}
@@ -307,7 +306,7 @@ def mind_settings() -> MindSettings:
             value = json.loads(json.dumps(setting(name), allow_nan=False))
             if value is not None:
                 values[name] = value
-    return MindSettings(str(data_dir()), model_name(), values)
+    return {**values, "DATA_DIR": str(data_dir()), "LLM_MODEL": model_name()}
 
 
 def _imported(name: str, path: object, is_usable: Callable[[Any], object], kind: str) -> Any:

@@ -1,4 +1,4 @@
-"""Processes: whether one is alive and is the one that is meant; locks that end with one."""
+"""Processes: whether one is alive and is the one that is meant."""
 
 import contextlib
 import os
@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 NAMES = ("portal", "server")
 
@@ -75,16 +74,3 @@ def is_alive(pid: int, word: str) -> bool:
         return not Path("/proc/self/stat").exists()
     is_zombie = stat.rpartition(")")[2].split()[:1] == ["Z"]
     return not is_zombie and os.fsencode(word) in command
-
-
-def locked(path: Path) -> IO[bytes] | None:
-    """An open file that is locked until it is closed; None if another one holds the lock."""
-    file = open(path, "a+b")  # noqa: SIM115 - open while it is locked
-    try:
-        import fcntl  # not on Windows, where there is no process of the mind
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file

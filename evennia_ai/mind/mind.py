@@ -3,10 +3,7 @@
 Neither Django nor Evennia is imported here.
 """
 
-import os
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -26,74 +23,6 @@ if TYPE_CHECKING:
 
 _log = Logger("evennia_ai")
 MEM0_BACKEND = "evennia_ai.rag_memory.mem0.Mem0Backend"
-# The functions that `work` may call in the mind's process: they compute, and only compute, on plain
-# values. A function that is not listed runs on a thread of the Server.
-WORK = frozenset(
-    f"evennia_ai.{name}"
-    for name in (
-        "llm_interaction.budget.packed",
-        "llm_interaction.facts.covered",
-        "llm_interaction.facts.source_facts",
-        "llm_interaction.summary.finished",
-        "llm_interaction.tokens.count_tokens",
-        "privacy.caches.clear_caches",
-        "recall.embedding.dimensions",
-    )
-)
-
-
-@dataclass(frozen=True)
-class MindSettings:
-    """What a mind must know of the game."""
-
-    data_dir: str  # folder of derived data
-    model: str  # the game's model
-    # The package's settings that are set, by their names without ``EVENNIA_AI_``. They hold keys.
-    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True)
-class MindStatus:
-    """How a mind is."""
-
-    mode: str  # ``inline`` or ``process``
-    pid: int  # the process it runs in; 0 if there is none
-    memory_mb: int  # resident memory of that process when it last answered
-    in_flight: int  # requests that wait for an answer
-    restarts: int = 0  # how often the process was started again after it died
-    trouble: str = ""  # what is wrong; empty if nothing is
-
-    def __str__(self) -> str:
-        where = "in the Server" if self.mode == "inline" else f"process {self.pid or 'not running'}"
-        parts = [where, f"{self.memory_mb} MB" if self.pid else ""]
-        parts.append(f"{self.in_flight} requests in flight")
-        if self.restarts:
-            parts.append(f"restarted {self.restarts} times")
-        return ", ".join(filter(None, (*parts, self.trouble)))
-
-
-def memory_mb() -> int:
-    """Resident memory of this process in MB; 0 where the system does not show it."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    except OSError:
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
-
-
-def name_of(function: Callable[..., Any]) -> str | None:
-    """The name of a function that may be called in the process; None for others."""
-    name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
-    return name if name in WORK else None
-
-
-def find(name: str) -> Callable[..., Any]:
-    """A listed function; raises `LookupError` for any other name."""
-    if name not in WORK:
-        raise LookupError(f"`{name}` is not a function of the mind")
-    module, _, attribute = name.rpartition(".")
-    function: Callable[..., Any] = getattr(import_module(module), attribute)
-    return function
 
 
 class IndexFile:
@@ -105,29 +34,26 @@ class IndexFile:
 
     def __init__(self, path: Path):
         self._path, self._inode = path, 0
-        self._lock = threading.Lock()
         self._index: RecallIndex | None = None
 
     def __call__(self) -> "RecallIndex":
         """The open index."""
-        with self._lock:
-            if self._index is not None and (self._index.damaged or self._is_gone()):
-                self._index.close()
-                if self._index.damaged:
-                    self._delete_file()
-                self._index = None
-            if self._index is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._index = self._opened()
-                self._inode = self._path.stat().st_ino
-            return self._index
+        if self._index is not None and self._index.damaged:
+            self.close()
+            self._delete_file()
+        elif self._inode != self._present_inode():
+            self.close()
+        if self._index is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._index = self._opened()
+            self._inode = self._present_inode()
+        return self._index
 
     def close(self) -> None:
         """Release the file."""
-        with self._lock:
-            if self._index is not None:
-                self._index.close()
-            self._index = None
+        if self._index is not None:
+            self._index.close()
+        self._index = None
 
     def _opened(self) -> "RecallIndex":
         # It loads NumPy: not on the reactor thread.
@@ -145,12 +71,12 @@ class IndexFile:
         for part in ("", "-wal", "-shm"):
             Path(f"{self._path}{part}").unlink(missing_ok=True)
 
-    def _is_gone(self) -> bool:
-        """Whether the open file is no longer the one under its name."""
+    def _present_inode(self) -> int:
+        """What marks the file that is there now; 0 if there is none."""
         try:
-            return self._path.stat().st_ino != self._inode
+            return self._path.stat().st_ino
         except FileNotFoundError:
-            return True
+            return 0
 
 
 class Mind:
@@ -159,8 +85,10 @@ class Mind:
     `services.mind()` is the game's; `services.use` replaces it or a part of it. This one works on
     threads of this process, `RemoteMind` in a process beside it. Deferreds fire on the reactor
     thread. `work` calls a function that only computes, on the thread `desk`; `down` holds the names
-    of the models whose last call for a turn failed.
+    of the models whose last call for a turn failed; `trouble` says why the mind cannot be reached.
     """
+
+    trouble = ""
 
     def __init__(
         self, model: ModelClient, memories: MemoryBackend, recall: RecallJobs, desk: Worker
@@ -192,8 +120,9 @@ class Mind:
 
     end = leave
 
-    def status(self) -> MindStatus:
-        return MindStatus("inline", os.getpid(), memory_mb(), getattr(self.model, "in_flight", 0))
+    def status(self) -> str:
+        """Where it works, for people."""
+        return "on threads of this process"
 
 
 def log_failures(results: Iterable[tuple[bool, Any]]) -> None:
@@ -237,13 +166,18 @@ def memory_backend(path: str, directory: Path, setting: Callable[..., Any]) -> M
     return backend
 
 
-def make_mind(settings: MindSettings) -> Mind:
-    """The mind of a game, on threads of this process."""
-    directory, setting = Path(settings.data_dir), settings.values.get
+def make_mind(settings: Mapping[str, Any]) -> Mind:
+    """The mind of a game, on threads of this process.
+
+    Args:
+        settings: The package's settings by their names without ``EVENNIA_AI_``, with `DATA_DIR`
+            and `LLM_MODEL`.
+    """
+    directory, setting = Path(settings["DATA_DIR"]), settings.get
     client = ModelClient(
         api_base=setting("LLM_API_BASE"),
         api_key=setting("LLM_API_KEY"),
-        home_model=settings.model,
+        home_model=settings["LLM_MODEL"],
         profiles=directory / "profiles.json",
     )
     return Mind(

@@ -1,11 +1,9 @@
 """The mind in its process, as the Server sees it."""
 
-import gc
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -17,8 +15,9 @@ from evennia_ai.background import Worker
 from evennia_ai.errors import WindowError
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelFacts, ModelReply, ModelRequest
-from evennia_ai.mind.link import Link
-from evennia_ai.mind.mind import MindSettings, log_failures, name_of
+from evennia_ai.mind.link import KEPT, Link
+from evennia_ai.mind.mind import log_failures
+from evennia_ai.mind.wire import is_work
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.memory import RecallJobs
 
@@ -62,10 +61,6 @@ class RemoteMemories(_Part):
 
         return self._link.ask("memories.status").addErrback(unusable)
 
-    def close(self) -> "Deferred[None]":
-        """The process closes its files when it ends."""
-        return succeed(None)
-
 
 class RemoteRecall(_Part):
     """`RecallJobs` in the process."""
@@ -95,8 +90,7 @@ class RemoteModel(_Part):
                 return failure
             return self.learn(failure.value.model).addBoth(lambda _: failure)
 
-        asked = self._link.ask("model.complete", request, key=request.key)
-        return asked.addErrback(learn_window)
+        return self._link.ask(KEPT, request, key=request.key).addErrback(learn_window)
 
     def facts(self, model: str) -> ModelFacts:
         """What the process last said of a model; it is asked again every few seconds."""
@@ -106,9 +100,6 @@ class RemoteModel(_Part):
             self._facts[model] = now, facts
             self.learn(model).addErrback(lambda _: None)  # asked again
         return facts
-
-    def cancel_all(self) -> int:
-        return self._link.cancel_paid()
 
     def learn(self, model: str) -> "Deferred[None]":
         """Ask for what is known of a model; fires when it is there."""
@@ -130,23 +121,27 @@ class RemoteMind:
             the Server counts the short texts of prompts as they do.
     """
 
-    def __init__(self, folder: Path, settings: MindSettings, log: Path, models: Sequence[str] = ()):
-        facts = {**asdict(settings), "log": str(log), "code": code_stamp()}
-        told = json.dumps(facts, sort_keys=True).encode()
-        self.link = link = Link(folder, told, log)
-        self.status, self.leave, self.end = link.status, link.leave, link.end
+    def __init__(
+        self, folder: Path, settings: Mapping[str, Any], log: Path, models: Sequence[str] = ()
+    ):
+        told = {"settings": settings, "log": str(log), "code": code_stamp()}
+        self.link = link = Link(folder, json.dumps(told, sort_keys=True).encode(), log)
+        self.status, self.leave, self.end = link.__str__, link.leave, link.end
         self._desk, self._models = Worker("evennia-ai-desk"), models
-        self.model = RemoteModel(self.link)
-        self.memories = cast(MemoryBackend, RemoteMemories(self.link, "memories"))
-        self.recall = cast(RecallJobs, RemoteRecall(self.link, "recall"))
+        self.model = RemoteModel(link)
+        self.memories = cast(MemoryBackend, RemoteMemories(link, "memories"))
+        self.recall = cast(RecallJobs, RemoteRecall(link, "recall"))
         self.down: set[str] = set()
+
+    @property
+    def trouble(self) -> str:
+        return self.link.trouble
 
     def work(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> "Deferred[T]":
         """Call a function that computes: a listed one in the process, any other on a thread."""
-        name = name_of(function)
-        if name is None:
-            return self._desk.submit(function, *args, **kwargs)
-        return self.link.ask("work", name, args, kwargs)
+        if is_work(function) and not kwargs:
+            return self.link.ask("work", function, *args)
+        return self._desk.submit(function, *args, **kwargs)
 
     def warm_up(self, model: str) -> "Deferred[None]":
         """Start the process and let it load what is slow; load the vocabularies used here."""
@@ -155,8 +150,6 @@ class RemoteMind:
         def count() -> None:
             for name in models:
                 counter_for(name)
-            # As the import of LiteLLM does: a first full collection would stop the Server 0.1 s.
-            gc.freeze()
 
         def learn(result: None) -> "Deferred[Any]":
             embedder = getattr(self.memories, "billed_embedder", "")

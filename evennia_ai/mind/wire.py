@@ -2,8 +2,8 @@
 
 Both ends are processes of one game, and the socket stands in a folder that only the game's user may
 enter: nobody else can write to it. Even so, only plain values are sent and read: what JSON knows,
-sets, dates, and the dataclasses and errors of this package. Pickle brings them back as they were;
-text of players and models is text in it, whatever it says.
+sets, dates, the dataclasses and errors of this package, and the functions of `WORK`. Pickle brings
+them back as they were; text of players and models is text in it, whatever it says.
 """
 
 import io
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from datetime import date, timedelta, timezone
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from twisted.internet.protocol import connectionDone
@@ -21,6 +22,20 @@ from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError, ConfigError
 
+# The functions that `Mind.work` may call in the mind's process: they compute, and only compute, on
+# plain values. A function that is not listed runs on a thread of the Server.
+WORK = frozenset(
+    f"evennia_ai.{name}"
+    for name in (
+        "llm_interaction.budget.packed",
+        "llm_interaction.facts.covered",
+        "llm_interaction.facts.source_facts",
+        "llm_interaction.summary.finished",
+        "llm_interaction.tokens.count_tokens",
+        "privacy.caches.clear_caches",
+        "recall.embedding.dimensions",
+    )
+)
 # Bytes of the largest frame.
 MAX_FRAME = 64 * 2**20
 # Bytes of the longest path of a Unix socket: 107 on Linux, 103 on macOS.
@@ -29,6 +44,13 @@ _PLAIN = {
     "builtins": {"dict", "frozenset", "list", "set", "str"},
     "datetime": {"date", "datetime", "timedelta", "timezone"},
 }
+_KNOWN = (type, AssistantError, date, timedelta, timezone)
+
+
+def is_work(function: Any) -> bool:
+    """Whether a function is one of `WORK`."""
+    place = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    return ".".join(place) in WORK
 
 
 class _Pickler(pickle.Pickler):
@@ -36,9 +58,9 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: Any) -> Any:
         """How to write what pickle does not know by itself."""
-        if is_dataclass(value) or isinstance(
-            value, type | AssistantError | date | timedelta | timezone
-        ):
+        if is_dataclass(value) or isinstance(value, _KNOWN):
+            return NotImplemented
+        if isinstance(value, FunctionType) and is_work(value):
             return NotImplemented
         if isinstance(value, str):
             return str, (str.__str__(value),)
@@ -53,8 +75,8 @@ class _Unpickler(pickle.Unpickler):
     """Reads plain values; raises `UnpicklingError` for anything else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class that a value may have."""
-        if name in _PLAIN.get(module, ()):
+        """A class that a value may have, or a function of `WORK`."""
+        if name in _PLAIN.get(module, ()) or f"{module}.{name}" in WORK:
             return super().find_class(module, name)
         if module.startswith("evennia_ai."):
             kind = super().find_class(module, name)
@@ -90,15 +112,15 @@ class Wire(Int32StringReceiver):
     transport: Any  # Twisted's interfaces have no types of their own
 
     def __init__(self, received: Callable[["Wire", Any], object], lost: Callable[["Wire"], object]):
-        self.received, self.lost = received, lost
+        self._received, self._lost = received, lost
 
     def stringReceived(self, string: bytes) -> None:
-        """Take a value."""
-        self.received(self, loads(string))
+        """Hand on a value."""
+        self._received(self, loads(string))
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Tell the owner."""
-        self.lost(self)
+        self._lost(self)
 
     def send(self, data: bytes) -> None:
         """Send a value that was dumped."""

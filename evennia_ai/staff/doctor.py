@@ -313,10 +313,10 @@ def check_mind(in_game: bool) -> Check:
     """Where models and memory run."""
     if not in_game:
         return _fine("a process of its own while the game runs")
-    status = services.mind().status()
-    if status.trouble:
-        return _fault(str(status), "Read `server/logs/mind.log`.")
-    return _fine(str(status))
+    mind = services.mind()
+    if mind.trouble:
+        return _fault(mind.status(), "Read `server/logs/mind.log`.")
+    return _fine(mind.status())
 
 
 def check_spend(in_game: bool) -> Check:

@@ -9,7 +9,6 @@ import unittest
 from pathlib import Path
 
 from evennia_ai.llm_interaction.values import ModelRequest
-from evennia_ai.mind.mind import MindSettings
 from evennia_ai.mind.remote import RemoteMind
 from tests.loopback import LoopbackServer
 from tests.rag_memory.tiny_backend import TinyBackend
@@ -53,11 +52,11 @@ class MindTest(unittest.TestCase):
 
     def mind(self, game="game", models=(), **values):
         """A mind as a Server makes it; `values` are settings."""
-        address = {"LLM_API_BASE": self.server.url, "LLM_API_KEY": KEY, **values}
         home = self.base / game
+        address = {"LLM_MODEL": "loopback", "LLM_API_BASE": self.server.url, "LLM_API_KEY": KEY}
         mind = RemoteMind(
             home / "server" / "mind",
-            MindSettings(str(home / "data"), "loopback", address),
+            {"DATA_DIR": str(home / "data"), **address, **values},
             home / "server" / "logs" / "mind.log",
             models,
         )
@@ -67,7 +66,7 @@ class MindTest(unittest.TestCase):
     def reach(self, mind):
         """Wait for the process; returns its id."""
         wait_for(mind.recall.count("nobody"))
-        pid = mind.status().pid
+        pid = mind.link.facts["pid"]
         self.pids.add(pid)
         return pid
 

@@ -10,7 +10,7 @@ import evennia_ai
 from evennia_ai.game.people import _telling
 from evennia_ai.language.tables import language_of, tables
 from evennia_ai.llm_interaction.tokens import _short_tokens, counter_for
-from evennia_ai.mind.mind import find, name_of
+from evennia_ai.mind.wire import is_work
 from evennia_ai.privacy.caches import clear_caches
 from evennia_ai.turns.turn_taking import _opening
 
@@ -65,4 +65,4 @@ class TestCaches(unittest.TestCase):
 
     def test_in_the_mind(self):
         """The mind's process does it, too."""
-        self.assertIs(find(name_of(clear_caches)), clear_caches)
+        self.assertTrue(is_work(clear_caches))
