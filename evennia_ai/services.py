@@ -24,8 +24,7 @@ T = TypeVar("T")
 
 def memory_backend() -> MemoryBackend:
     """The memory back end of the settings, or one that says why it cannot be used."""
-    path = str(conf.setting("MEMORY_BACKEND", local.MEM0_BACKEND))
-    return local.memory_backend(path, conf.data_dir(), conf.setting)
+    return local.memory_backend(conf.mind_settings())
 
 
 _parts: dict[str, Any] = {}

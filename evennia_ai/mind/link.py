@@ -65,6 +65,7 @@ class Link:
         self.facts: dict[str, Any] = {}
         self.restarts, self.trouble = 0, ""
         self._requests: dict[str, Request] = {}
+        self._models: set[str] = set()
         self._mark, self._numbers = secrets.token_hex(6), itertools.count(1)
         self._wire: Wire | None = None
         self._is_greeted = self._is_left = False
@@ -101,6 +102,12 @@ class Link:
         if self._is_greeted:
             self._send(request)
         return request.deferred
+
+    def know(self, *models: str) -> None:
+        """Let `facts` hold what is known of models from now on."""
+        if not self._models.issuperset(models):
+            self._models.update(models)
+            self._tell("hello", *self._models)
 
     def leave(self) -> None:
         """Go without cancelling anything: another Server will come. What is asked now fails."""
@@ -145,7 +152,7 @@ class Link:
                 self._fail_all(str(error))
             else:
                 self._watch = reactor.callLater(HANG_S, self._kill)  # type: ignore[attr-defined]
-                self._tell("hello")
+                self._tell("hello", *self._models)
                 if self._is_left:
                     wire.close()
                 return
@@ -212,7 +219,8 @@ class Link:
             wire.close()
             return
         self._watch.reset(HANG_S)
-        former, self.facts = self.facts.get("pid"), facts
+        former = self.facts.get("pid")
+        self.facts |= facts
         if not self._is_greeted:
             self._is_greeted, self.trouble = True, ""
             self._greeted(former)

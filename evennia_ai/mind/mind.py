@@ -3,7 +3,7 @@
 Neither Django nor Evennia is imported here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -151,13 +151,13 @@ class UnusableBackend:
         return succeed(None)
 
 
-def memory_backend(path: str, directory: Path, setting: Callable[..., Any]) -> MemoryBackend:
-    """A new memory back end by its dotted path; one that says why, where it cannot be used."""
+def memory_backend(settings: Mapping[str, Any]) -> MemoryBackend:
+    """A new memory back end of a game; one that says why, where it cannot be used."""
+    path = str(settings.get("MEMORY_BACKEND", MEM0_BACKEND))
     try:
         module, _, name = path.rpartition(".")
-        backend: MemoryBackend = getattr(import_module(module), name).from_settings(
-            directory, setting
-        )
+        kind = getattr(import_module(module), name)
+        backend: MemoryBackend = kind.from_settings(Path(settings["DATA_DIR"]), settings.get)
     except Exception as error:  # noqa: BLE001 - a game's own module may raise anything
         unusable = f"which cannot be used: {type(error).__name__}: {error}"
         why = f"`EVENNIA_AI_MEMORY_BACKEND` names `{path}`, {unusable}"
@@ -173,16 +173,16 @@ def make_mind(settings: Mapping[str, Any]) -> Mind:
         settings: The package's settings by their names without ``EVENNIA_AI_``, with `DATA_DIR`
             and `LLM_MODEL`.
     """
-    directory, setting = Path(settings["DATA_DIR"]), settings.get
+    directory = Path(settings["DATA_DIR"])
     client = ModelClient(
-        api_base=setting("LLM_API_BASE"),
-        api_key=setting("LLM_API_KEY"),
+        api_base=settings.get("LLM_API_BASE"),
+        api_key=settings.get("LLM_API_KEY"),
         home_model=settings["LLM_MODEL"],
         profiles=directory / "profiles.json",
     )
     return Mind(
         client,
-        memory_backend(setting("MEMORY_BACKEND", MEM0_BACKEND), directory, setting),
+        memory_backend(settings),
         RecallJobs(Worker("evennia-ai-recall"), IndexFile(directory / "recall.sqlite3")),
         Worker("evennia-ai-work"),
     )

@@ -24,6 +24,7 @@ from twisted.python.logfile import LogFile
 
 from evennia_ai.background import in_time
 from evennia_ai.errors import AssistantError, StoreError
+from evennia_ai.llm_interaction.values import ModelFacts
 from evennia_ai.mind.link import KEPT
 from evennia_ai.mind.mind import Mind, make_mind
 from evennia_ai.mind.wire import Wire, dumps, socket_path
@@ -55,8 +56,9 @@ class Desk:
         self._alone_since = time.monotonic()
         self._running: dict[str, Deferred[Any]] = {}
         self._replies: dict[str, object] = {}  # of models, which the Server has not confirmed
-        self._facts = {"pid": os.getpid(), "digest": digest}
-        self._facts["billed_embedder"] = getattr(mind.memories, "billed_embedder", "")
+        self._embedder = getattr(mind.memories, "billed_embedder", "")
+        self._facts = {"pid": os.getpid(), "digest": digest, "billed_embedder": self._embedder}
+        self._models: set[str] = set()  # what is known of them is told with answers of models
 
     def lost(self, wire: Wire) -> None:
         """A Server is gone; its calls go on."""
@@ -78,9 +80,9 @@ class Desk:
     def received(self, wire: Wire, value: Any) -> None:
         """Take a message."""
         match value:
-            case ("hello",):  # the newest Server gets all answers
-                self._wire = wire
-                self._send("", None)
+            case "hello", *models:  # the newest Server gets all answers
+                self._wire, self._models = wire, {*models, self._embedder} - {""}
+                self._send("", None, models=self._known())
             case "ask", number, name, args:
                 self._ask(number, name, args)
             case "drop", number:
@@ -115,12 +117,16 @@ class Desk:
 
             self._replies[number] = result
             reactor.callLater(KEEP_S, self._replies.pop, number, None)  # type: ignore[attr-defined]
-        self._send(number, result)
+        facts = {"models": self._known()} if name.startswith(("model.", "warm_up")) else {}
+        self._send(number, result, **facts)
 
-    def _send(self, number: str, answer: object) -> None:
+    def _known(self) -> dict[str, ModelFacts]:
+        return {model: self.mind.model.facts(model) for model in self._models}
+
+    def _send(self, number: str, answer: object, **more: object) -> None:
         if self._wire is None:
             return
-        facts = {**self._facts, "replaced": self.mind.recall.replaced}
+        facts = {**self._facts, "replaced": self.mind.recall.replaced, **more}
         try:
             data = dumps((number, answer, facts))
         except (TypeError, ValueError) as wrong:

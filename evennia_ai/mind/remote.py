@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -12,7 +11,6 @@ from twisted.python.failure import Failure
 
 from evennia_ai import __version__
 from evennia_ai.background import Worker
-from evennia_ai.errors import WindowError
 from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelFacts, ModelReply, ModelRequest
 from evennia_ai.mind.link import KEPT, Link
@@ -23,8 +21,6 @@ from evennia_ai.rag_memory.memory import RecallJobs
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# What is known of a model is asked for again after this long.
-_FACTS_S = 5.0
 
 
 def code_stamp(folder: Path = Path(__file__).parents[1]) -> str:
@@ -78,36 +74,14 @@ class RemoteModel(_Part):
     they are asked for.
     """
 
-    def __init__(self, link: Link):
-        super().__init__(link, "model")
-        self._facts: dict[str, tuple[float, ModelFacts]] = {}
-
     def complete(self, request: ModelRequest) -> "Deferred[ModelReply]":
-
-        def learn_window(failure: Failure) -> Any:
-            """A prompt was too large: learn the window before anybody makes another one."""
-            if not isinstance(failure.value, WindowError):
-                return failure
-            return self.learn(failure.value.model).addBoth(lambda _: failure)
-
-        return self._link.ask(KEPT, request, key=request.key).addErrback(learn_window)
+        return self._link.ask(KEPT, request, key=request.key)
 
     def facts(self, model: str) -> ModelFacts:
-        """What the process last said of a model; it is asked again every few seconds."""
-        asked_at, facts = self._facts.get(model, (float("-inf"), ModelFacts()))
-        now = time.monotonic()
-        if now - asked_at > _FACTS_S:
-            self._facts[model] = now, facts
-            self.learn(model).addErrback(lambda _: None)  # asked again
-        return facts
-
-    def learn(self, model: str) -> "Deferred[None]":
-        """Ask for what is known of a model; fires when it is there."""
-
-        def note(facts: ModelFacts) -> None:
-            self._facts[model] = time.monotonic(), facts
-
-        return self._link.ask("model.facts", model).addCallback(note)
+        """What the process said of a model with the newest answer of one."""
+        self._link.know(model)
+        known: dict[str, ModelFacts] = self._link.facts.get("models", {})
+        return known.get(model, ModelFacts())
 
 
 class RemoteMind:
@@ -128,7 +102,7 @@ class RemoteMind:
         self.link = link = Link(folder, json.dumps(told, sort_keys=True).encode(), log)
         self.status, self.leave, self.end = link.__str__, link.leave, link.end
         self._desk, self._models = Worker("evennia-ai-desk"), models
-        self.model = RemoteModel(link)
+        self.model = RemoteModel(link, "model")
         self.memories = cast(MemoryBackend, RemoteMemories(link, "memories"))
         self.recall = cast(RecallJobs, RemoteRecall(link, "recall"))
         self.down: set[str] = set()
@@ -145,20 +119,15 @@ class RemoteMind:
 
     def warm_up(self, model: str) -> "Deferred[None]":
         """Start the process and let it load what is slow; load the vocabularies used here."""
-        models = {model: None, **dict.fromkeys(self._models), OFFLINE_MODEL: None}
+        models = dict.fromkeys((model, *self._models, OFFLINE_MODEL))
 
         def count() -> None:
             for name in models:
                 counter_for(name)
 
-        def learn(result: None) -> "Deferred[Any]":
-            embedder = getattr(self.memories, "billed_embedder", "")
-            names = [*models, *filter(None, [embedder])]
-            return DeferredList([self.model.learn(name) for name in names], consumeErrors=True)
-
-        loading = self.link.ask("warm_up", model).addCallback(learn)
-        counting = self._desk.submit(count)
-        return DeferredList([loading, counting], consumeErrors=True).addCallback(log_failures)
+        self.link.know(*models)
+        waiting = [self.link.ask("warm_up", model), self._desk.submit(count)]
+        return DeferredList(waiting, consumeErrors=True).addCallback(log_failures)
 
     def close(self) -> "Deferred[None]":
         """Leave the process, which `end` ends."""

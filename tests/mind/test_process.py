@@ -79,6 +79,11 @@ class TestRequests(MindTest):
         self.assertGreater(mind.model.facts("gpt-4o").price[1], 0)
         self.assertIsNone(mind.model.facts("nobody/knows").window)
         self.assertEqual(mind.model.facts("offline/extractive").price, (0.0, 0.0))
+        said = "it exceeds the available context size"
+        error = {"type": "exceed_context_size_error", "message": said, "n_ctx": 4000}
+        self.server.script(failure(400, raw=json.dumps({"error": error})))
+        overflow = model.complete(request()).addErrback(lambda _: model.facts("loopback").window)
+        self.assertEqual(wait_for(overflow).tokens, 4000)
         self.server.script(failure(401))
         with self.assertRaisesRegex(ModelError, "no model answered") as caught:
             wait_for(model.complete(request()))
