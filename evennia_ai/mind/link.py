@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, inlineCallbacks
-from twisted.internet.endpoints import UNIXClientEndpoint, connectProtocol
+from twisted.internet.endpoints import UNIXClientEndpoint
 from twisted.internet.error import ConnectError
 from twisted.logger import Logger
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import AssistantError, ConfigError, ModelError, StoreError
-from evennia_ai.mind.wire import Wire, dumps, socket_path
+from evennia_ai.mind.wire import Wire, dumps, socket_path, wires
 
 _log = Logger("evennia_ai")
 
@@ -144,8 +144,8 @@ class Link:
             try:
                 path = socket_path(self._folder)
                 endpoint = UNIXClientEndpoint(reactor, path)  # type: ignore[no-untyped-call]
-                wire = Wire(self._received, self._lost)
-                self._wire = yield connectProtocol(endpoint, wire)  # type: ignore[no-untyped-call]
+                factory = wires(self._received, self._lost)
+                self._wire = yield endpoint.connect(factory)  # type: ignore[no-untyped-call]
             except ConnectError:
                 self._start()
             except (OSError, ConfigError) as error:
@@ -154,7 +154,7 @@ class Link:
                 self._watch = reactor.callLater(HANG_S, self._kill)  # type: ignore[attr-defined]
                 self._tell("hello", *self._models)
                 if self._is_left:
-                    wire.close()
+                    self.leave()
                 return
             yield pause(seconds=_LOOK_S)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, maybeDeferred
-from twisted.internet.protocol import Factory
 from twisted.internet.task import LoopingCall
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -27,7 +26,7 @@ from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.llm_interaction.values import ModelFacts
 from evennia_ai.mind.link import KEPT
 from evennia_ai.mind.mind import Mind, make_mind
-from evennia_ai.mind.wire import Wire, dumps, socket_path
+from evennia_ai.mind.wire import Wire, dumps, socket_path, wires
 
 _log = Logger("evennia_ai.mind")
 
@@ -154,11 +153,9 @@ def main() -> None:
     lock.write(str(os.getpid()))
     lock.flush()
     desk = Desk(make_mind(told["settings"]), hashlib.sha256(settings).hexdigest())
-    servers = Factory.forProtocol(lambda: Wire(desk.received, desk.lost))  # type: ignore[no-untyped-call]
-    servers.noisy = False
     path = socket_path(folder)
     Path(path).unlink(missing_ok=True)  # a crash may have left it behind
-    reactor.listenUNIX(path, servers, mode=0o600)  # type: ignore[attr-defined]
+    reactor.listenUNIX(path, wires(desk.received, desk.lost), mode=0o600)  # type: ignore[attr-defined]
     _log.info("process {pid} serves the game", pid=os.getpid())
     LoopingCall(desk.beat).start(BEAT_S)
     reactor.run()  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from twisted.internet.protocol import connectionDone
+from twisted.internet.protocol import Factory, connectionDone
 from twisted.protocols.basic import Int32StringReceiver
 from twisted.python.failure import Failure
 
@@ -129,6 +129,13 @@ class Wire(Int32StringReceiver):
     def close(self) -> None:
         """Close the connection once everything is sent."""
         self.transport.loseConnection()
+
+
+def wires(received: Callable[[Wire, Any], object], lost: Callable[[Wire], object]) -> Factory:
+    """A factory of `Wire` that logs nothing."""
+    factory: Factory = Factory.forProtocol(lambda: Wire(received, lost))  # type: ignore[no-untyped-call]
+    factory.noisy = False
+    return factory
 
 
 def socket_path(folder: Path) -> str:
