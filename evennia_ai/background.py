@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar, cast
 
-from twisted.internet.base import DelayedCall, ReactorBase
+from twisted.internet.base import ReactorBase
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import deferLater
@@ -34,6 +34,8 @@ Steps = Generator[Deferred[Any], Any, T]
 IMPORT_GRACE_S = 5.0
 
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+# Steps of long work. One begins in a turn of the reactor, so that players come in between.
+_steps: deque[Deferred[None]] = deque()
 
 
 def _default_reactor() -> ReactorBase:
@@ -42,31 +44,13 @@ def _default_reactor() -> ReactorBase:
     return cast(ReactorBase, reactor)
 
 
-class _Steps:
-    """Steps of long work: one begins in a turn of the reactor, so that players come in between."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[Deferred[None]] = deque()
-        self._begins: DelayedCall | None = None
-
-    def wait(self) -> Deferred[None]:
-        step: Deferred[None] = Deferred()
-        self._waiting.append(step)
-        self._plan()
-        return step
-
-    def _plan(self) -> None:
-        if self._waiting and (self._begins is None or not self._begins.active()):
-            self._begins = _default_reactor().callLater(0, self._begin)
-
-    def _begin(self) -> None:
-        step = self._waiting.popleft()
-        self._plan()
-        if not step.called:  # cancelled
-            step.callback(None)
-
-
-_steps = _Steps()
+def _begin() -> None:
+    """Begin a step, and plan the next one for another turn of the reactor."""
+    step = _steps.popleft()
+    if _steps:
+        _default_reactor().callLater(0, _begin)
+    if not step.called:  # cancelled
+        step.callback(None)
 
 
 def pause(reactor: IReactorTime | None = None, seconds: float = 0.0) -> Deferred[None]:
@@ -74,9 +58,13 @@ def pause(reactor: IReactorTime | None = None, seconds: float = 0.0) -> Deferred
 
     Of the steps that go on at once only one does in a turn of the reactor.
     """
-    if reactor is None and not seconds:
-        return _steps.wait()
-    return deferLater(reactor or cast(IReactorTime, _default_reactor()), seconds)
+    if reactor is not None or seconds:
+        return deferLater(reactor or cast(IReactorTime, _default_reactor()), seconds)
+    step: Deferred[None] = Deferred()
+    _steps.append(step)
+    if len(_steps) == 1:
+        _default_reactor().callLater(0, _begin)
+    return step
 
 
 def in_time(

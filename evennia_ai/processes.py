@@ -23,7 +23,7 @@ def pids(game_dir: str | os.PathLike[str]) -> dict[str, int]:
             found[name] = int(pid_file(game_dir, name).read_text(encoding="ascii").strip())
         except (OSError, ValueError):
             continue
-    return {name: pid for name, pid in found.items() if pid and is_alive(pid, "twistd")}
+    return {name: pid for name, pid in found.items() if pid and is_alive(pid)}
 
 
 def is_running(game_dir: str | os.PathLike[str]) -> bool:
@@ -56,8 +56,8 @@ def wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-def is_alive(pid: int, word: str) -> bool:
-    """Whether a process is alive and, where that can be seen, has a word in its command line.
+def is_alive(pid: int) -> bool:
+    """Whether a process is alive and, where that can be seen, runs `twistd`.
 
     After a crash or a restart of the machine, another program may have the pid.
     """
@@ -68,9 +68,7 @@ def is_alive(pid: int, word: str) -> bool:
     except PermissionError:
         return True
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
-        return not Path("/proc/self/stat").exists()
-    is_zombie = stat.rpartition(")")[2].split()[:1] == ["Z"]
-    return not is_zombie and os.fsencode(word) in command
+        return not Path("/proc/self/cmdline").exists()
+    return b"twistd" in command  # a process that waits to be reaped has no command line

@@ -248,7 +248,7 @@ class TestChecks(DoctorCase):
             subprocess.Popen(["twistd", "60"], executable="/bin/sleep", env={})
         )
         self.addCleanup(process.kill)
-        pump_until(lambda: is_alive(process.pid, "twistd"))
+        pump_until(lambda: is_alive(process.pid))
         pid_file(folder, "portal").write_text(str(process.pid))
         self.assert_bad(self.outcome(doctor.check_game, in_game=False), "Server does not run")
         pid_file(folder, "server").write_text(str(process.pid))
