@@ -185,13 +185,8 @@ def shown(value: object) -> str:
 
 
 def shown_raw(value: object) -> str:
-    """The beginning of any value as Python writes it; Python refuses to for very long numbers."""
-    if isinstance(value, str) and len(value) > LINE_CHARS:
-        return f"{value[:60]!r} ({len(value):,} characters)"
-    try:
-        return repr(value)[:60]
-    except (ValueError, RecursionError):
-        return f"this {type(value).__name__}"
+    """The beginning of any value as Python writes it."""
+    return f"{value!r:.60}"
 
 
 _REFUSED = "refused"
@@ -288,7 +283,6 @@ Models = Annotated[
     says("names of models separated by commas", "list"),
 ]
 Names = Annotated[tuple[Line, ...], BeforeValidator(_names), says("a list of names", "list")]
-_TEXT_OF_GAME = StringConstraints(pattern=r"^(help:\s*[^:,]{1,60}|rooms:\s*[1-3])$")
 TextsOfGame = Annotated[
     tuple[
         Annotated[Text, StringConstraints(pattern=r"^(help:\s*[^:,]{1,60}|rooms:\s*[1-3])$")], ...

@@ -1,21 +1,20 @@
 """The tables of the app: what model calls cost, added up by day, and what happened."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 
 from django.db import connection, models, transaction
 from evennia.server.models import ServerConfig
 
-from evennia_ai.history.audience import members
-from evennia_ai.history.stored import as_text, as_texts
 from evennia_ai.turns.spend_book import FORGOTTEN, GUEST, Amount, oldest_day
 
 _LIMITS = "evennia_ai_limits "
 # How many events are kept, and how many are looked through at once where somebody is forgotten.
 MOST_EVENTS, EVENTS_AT_ONCE = 20_000, 200
-# Facts of an event that may repeat talk, whoever's it is.
+# Facts of an event that may repeat talk, whoever's it is; and of a report what was said around it.
 _TALK = frozenset(("text", "what", "error", "why", "query", "lines", "facts"))
+_AROUND = ("lines", "speakers")
 
 
 class SpendManager(models.Manager):
@@ -94,26 +93,23 @@ class EventManager(models.Manager):
             self.filter(pk__lte=newest - MOST_EVENTS).delete()
 
     def forget(self, people: Collection[str]) -> Iterator[None]:
-        """Take talk out of all events, whoever's it is; a few at each step.
+        """Delete what is of people (stable ids), or may repeat talk, whoever's; a few at a step.
 
-        What these people (stable ids) reported goes, too. Reports of others keep their words, and
-        the lines around them that are not of these people.
+        Reports of others stay, without lines of these people.
         """
-        return self._each(self.all(), lambda event: event.forget(people))
+        return self._each(self.all(), people)
 
     def forget_talk(self, assistant: str, before: float) -> Iterator[None]:
-        """Take talk out of an assistant's events, and reports, from before a time, in seconds."""
-        old = self.filter(assistant=assistant, at__lt=before)
-        return self._each(old, lambda event: event.drop(_TALK | {"speakers"}))
+        """Delete what may repeat talk of an assistant from before a time, in seconds."""
+        return self._each(self.filter(assistant=assistant, at__lt=before), None)
 
     def _each(
-        self, events: "models.QuerySet[Event]", act: "Callable[[Event], None]"
+        self, events: "models.QuerySet[Event]", people: Collection[str] | None
     ) -> Iterator[None]:
-        """Does something with each of these events, a few at each step."""
         pks = list(events.values_list("pk", flat=True))
         for start in range(0, len(pks), EVENTS_AT_ONCE):
             for event in self.filter(pk__in=pks[start : start + EVENTS_AT_ONCE]):
-                act(event)
+                event.forget(people)
             yield
 
 
@@ -140,28 +136,21 @@ class Event(models.Model):
         """What is known of it, by name."""
         return dict(json.loads(self.text))
 
-    def forget(self, people: Collection[str]) -> None:
-        """Take talk out of it; it is deleted if it is of one of these people."""
-        facts = self.facts
-        whose = [facts.get(key) for key in ("by", "person")]
-        if {text for value in whose for text in (as_text(value), *as_texts(value))} & {*people}:
-            self.delete()
-            return
-        dropped = set(_TALK)
-        if self.kind == "report":
-            is_heard = not set(people).isdisjoint(as_texts(facts.get("speakers")))
-            dropped = {"lines", "speakers"} if is_heard else set()
-        if not members(as_text(facts.get("audience"))).isdisjoint(people):
-            dropped.add("audience")
-        self.drop(dropped)
+    def forget(self, people: Collection[str] | None) -> None:
+        """Delete it if it may repeat talk, or names these people; None stands for everybody.
 
-    def drop(self, names: Collection[str]) -> None:
-        """Take facts out of it, by their names."""
+        A report of somebody else's stays, without the lines around it that may be theirs.
+        """
         facts = self.facts
-        left = {key: value for key, value in facts.items() if key not in names}
-        if len(left) < len(facts):
-            self.text = json.dumps(left)
-            self.save()
+        is_named = people is None or any(who in self.text for who in people)
+        is_own = people is not None and facts.get("by") in people
+        if self.kind == "report" and not is_own:
+            left = {key: value for key, value in facts.items() if key not in _AROUND}
+            if is_named and len(left) < len(facts):
+                self.text = json.dumps(left)
+                self.save()
+        elif (is_named and people is not None) or not _TALK.isdisjoint(facts):
+            self.delete()
 
 
 def missing_tables() -> list[str]:

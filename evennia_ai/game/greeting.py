@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 # A game announces who comes and who goes alike; so much later only who has come is here.
 WAIT_S = 0.5
-# Somebody is greeted once in a day, by one assistant an arrival, and where nobody talks.
-DAY_S, ARRIVAL_S, QUIET_S = 86_400, 60, 20
+# Somebody is greeted once in a day, and where nobody has just talked: of several assistants by one.
+DAY_S, QUIET_S = 86_400, 20
 
 
 @inlineCallbacks
@@ -32,22 +32,18 @@ def greet(script: "DefaultScript", arrived: str) -> Steps[bool]:
     room, greetings = body.location, script.config.greetings
     if person is None or room is None or person.location is not room or not person.has_account:
         return False
-    by_others = room.ndb.ai_greeted or {}
     greeted = {k: at for k, at in as_dict(script.store.get("greeted")).items() if now - at < DAY_S}
-    is_greeted = arrived in greeted or now - by_others.get(arrived, 0) < ARRIVAL_S
     line = manners_of(room).line
     is_talk = line is not None and now - line.at < QUIET_S
     is_busy = script.runtime.lock.running is not None or is_talk
-    if is_busy or is_greeted or not greetings or is_ignored(person):
+    if is_busy or arrived in greeted or not greetings or is_ignored(person):
         return False
     greeting, name = greetings[len(greeted) % len(greetings)], name_of(person, body)
-    room.ndb.ai_greeted = {**by_others, arrived: now}
     try:
         for is_speech, text in acts(greeting, name, body.key):
             yield (script.game.say if is_speech else script.game.emote)(text)
     except ToolError as error:
         script.log(f"a greeting was not said: {error}")
-        room.ndb.ai_greeted = by_others
         return False
     script.store.set("greeted", {**greeted, arrived: now})
     audience, words = room_audience(body, person), greeting.replace(GREETED, name)

@@ -41,7 +41,7 @@ from evennia_ai.language.words import storable
 from evennia_ai.turns.heard import TO
 
 if TYPE_CHECKING:
-    from evennia import DefaultCharacter, DefaultObject, DefaultScript
+    from evennia import DefaultCharacter, DefaultObject
     from evennia.typeclasses.models import TypedObject
 
 # On the account, or the character, of a player who wants no assistant to listen.
@@ -55,8 +55,6 @@ _SPOKEN = ("say", "whisper")
 OOC = "ooc"
 # A line longer than this is cut before it is stored; telnet clients cannot send so much.
 LINE_CHARS = 20_000
-# Weather that was seen among as many newest messages is not stored again.
-LATELY = 30
 
 
 def _is_of(origin: Origin, setting: str) -> bool:
@@ -117,14 +115,11 @@ def _person_event(
         typed = origin.typed if origin.caller is speaker else ()
         words = spoken(line, names, typed, is_speech)
     circle = _circle(listener, speaker, kind, origin)
-    audience = room_audience(listener, speaker)
-    if circle is not None:
-        audience = private(map(stable_id, circle))
+    audience = _audience(listener, speaker, circle)
     is_for_few = circle is not None and not origin.is_for_room
     if is_speech or (words and not _is_named(listener.location, line, words)):
-        channel = "say"
-        if is_for_few or circle == {speaker}:
-            channel = "whisper" if _is_beside(listener, speaker) else "page"
+        is_aside = is_for_few or circle == {speaker}
+        channel = _aside(listener, speaker) if is_aside else "say"
         return event_of(listener, speaker, channel, words, audience, is_unseen)
     line = _as_known(line, listener)
     if not is_sent and not any(name in line for name in names):
@@ -136,6 +131,11 @@ def _person_event(
 def _is_beside(listener: "DefaultCharacter", speaker: "DefaultObject") -> bool:
     """Whether somebody is in the same room as a listener."""
     return listener.location is not None and speaker.location is listener.location
+
+
+def _aside(listener: "DefaultCharacter", speaker: "DefaultObject") -> str:
+    """The channel of what somebody says to a listener and not to the room."""
+    return "whisper" if _is_beside(listener, speaker) else "page"
 
 
 def _people_around(listener: "DefaultObject") -> "set[DefaultObject]":
@@ -166,6 +166,17 @@ def _circle(
     return {*filter(is_person, told), *filter(None, [sender])} - {listener}
 
 
+def _audience(
+    listener: "DefaultObject",
+    speaker: "DefaultObject | None",
+    circle: "set[DefaultObject] | None",
+) -> str:
+    """Who may know of a line: a circle, or all in the room."""
+    if circle is not None:
+        return private(map(stable_id, circle))
+    return room_audience(listener, speaker) if speaker is not None else PUBLIC
+
+
 def _is_named(room: "DefaultObject | None", line: str, words: str) -> bool:
     """Whether words of a line belong to the name that it gives to a thing here."""
     holders = (room, *room.contents) if room is not None else ()
@@ -179,22 +190,22 @@ def _as_known(line: str, listener: "DefaultObject") -> str:
 
     True names are whole words, in upper or lower case, and hidden unless the known name has them.
     """
-    hidden, people = {}, _people_around(listener)
-    for person in people:  # few are asked for their names: that takes time
+    hidden, lower = {}, line.casefold()
+    for person in _people_around(listener):  # few are asked for their names: that takes time
         key = plain(person.key)
-        if key and key.casefold() in line.casefold():
+        if key and key.casefold() in lower:
             name = name_of(person, listener)
             if not regex.search(bordered(key), name, regex.V1):
                 hidden[key] = name
     if not hidden:
         return line
     # What somebody is called may hold another one's true name.
-    names = {*hidden, *(name_of(person, listener) for person in people)}
+    names = {*hidden, *(name_of(person, listener) for person in _people_around(listener))}
     words = sorted(names, key=len, reverse=True)
-    quoted = (f"(?<=['’]){regex.escape(word)}{BEHIND}" for word in words)
-    pattern = "|".join(f"({bordered(w)}|{q})" for w, q in zip(words, quoted, strict=True))
+    pattern = "|".join(f"{bordered(w)}|(?<=['’]){regex.escape(w)}{BEHIND}" for w in words)
     flags = regex.V1 | regex.IGNORECASE
-    return regex.sub(pattern, lambda m: hidden.get(words[m.lastindex - 1], m[0]), line, flags=flags)
+    known = {key.casefold(): name for key, name in hidden.items()}
+    return regex.sub(pattern, lambda m: known.get(m[0].casefold(), m[0]), line, flags=flags)
 
 
 def _thing_event(
@@ -204,33 +215,25 @@ def _thing_event(
     kind: object,
     origin: Origin,
 ) -> Message | None:
-    """What comes from nobody, as a notice: a crate that speaks, weather, a script's line.
+    """What comes from nobody and goes to the room, as a notice: a crate that speaks, weather.
 
-    It is none where no player is there to see it, where it was heard lately, or where the body
-    alone is told it, without a source or while it acts, as what the game says to whoever types.
+    It is none where no player is there to see it, nor where it was the notice before this one.
     """
     room = listener.location
     if room is None or not any(obj.has_account for obj in room.contents):
         return None
-    circle, line = _circle(listener, thing, kind, origin), _as_known(line, listener)
-    is_answer = circle == set() and (thing is None or listener.ndb.ai_told is not None)
-    if is_answer or is_told(listener.assistant, line, LATELY):
+    if not origin.is_for_room or listener.ndb.ai_noticed == line:
         return None
+    listener.ndb.ai_noticed = line
+    audience = _audience(listener, None, _circle(listener, thing, kind, origin))
     if thing is not None and thing.location is room and not seen(room, listener, [thing]):
         line = _without_name(line, plain(thing.key))
-    audience = PUBLIC if circle is None else private(map(stable_id, circle))
-    return noticed_event(listener, line, None, audience)
+    return noticed_event(listener, _as_known(line, listener), None, audience)
 
 
 def _without_name(line: str, name: str) -> str:
     """A line that does not begin with the name of somebody or something unseen."""
     return re.sub(rf"^\W*{re.escape(name)}(?!\w)", UNSEEN, line)
-
-
-def is_told(script: "DefaultScript", text: str, newest: int = 0) -> bool:
-    """Whether a notice is one of those that wait, or stand among the newest messages."""
-    lines = [*(script.history.messages()[-newest:] if newest else ()), *script.runtime.queue]
-    return any(line.channel == "notice" and line.content == text for line in lines)
 
 
 def _body(obj: object) -> "DefaultObject | None":
@@ -262,24 +265,24 @@ def heard(
     """
     if kind not in ("say", "whisper", "pose"):
         raise ValueError(f"`kind` is `{kind}`: it must be say, whisper or pose")
+    if is_ignored(speaker):
+        return
     told = {*listeners}
-    people = {*filter(is_person, told), speaker}
+    people, words = {*filter(is_person, told), speaker}, plain(text)[:LINE_CHARS]
     for listener in filter(is_assistant, told - {speaker}):
-        absent, is_here = _people_around(listener) - people, _is_beside(listener, speaker)
+        absent = _people_around(listener) - people
         is_for_some = any(obj.has_account or is_assistant(obj) for obj in absent)
-        channel, audience = kind, room_audience(listener, speaker)
-        if kind == "whisper" or not is_here or is_for_some:
-            audience = private(stable_id(person) for person in people - {listener})
-            if kind != "pose":
-                channel = "whisper" if is_here else "page"
-        words = plain(text)[:LINE_CHARS]
+        is_aside = kind == "whisper" or not _is_beside(listener, speaker) or is_for_some
+        audience = _audience(listener, speaker, people - {listener} if is_aside else None)
+        channel, content = kind, words
         if kind == "pose":
-            words = f"{name_of(speaker, listener)} {words}"
-        event = event_of(listener, speaker, channel, words, audience)
+            content = f"{name_of(speaker, listener)} {words}"
+        elif is_aside:
+            channel = _aside(listener, speaker)
+        event = event_of(listener, speaker, channel, content, audience)
         if to is not None:
             event = replace(event, metadata={**event.metadata, TO: stable_id(to)})
-        if not is_ignored(speaker):
-            listener.listen(event)
+        listener.listen(event)
 
 
 def event_of(

@@ -46,7 +46,7 @@ from evennia_ai.turns.tools.execution import ToolRegistry
 TROUBLE_SHOWN_S = 60.0
 # Time that a restart may take without making what was heard before it too old to answer.
 RESTART_S = 60.0
-# Newest messages among whose speakers is looked for one who floods it.
+# Newest lines of somebody that tell their language.
 HEARD_LAST = 50
 
 T = TypeVar("T")
@@ -370,12 +370,6 @@ class Assistant:
     def over_spend(self) -> bool:
         """Whether a cap lets no call be made for the assistant itself."""
         return self.spend.reached() is not None
-
-    def is_flooded(self) -> bool:
-        """Whether one of those heard last goes on talking beyond what is answered."""
-        busy = self.shared_spend.busy(self.now())
-        newest = self.history.messages()[-HEARD_LAST:] if busy else ()
-        return any(self.game.payer(each) in busy for each in {m.speaker_id for m in newest} if each)
 
     def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""

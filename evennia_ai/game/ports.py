@@ -119,11 +119,10 @@ class AssistantPorts(Assistant):
         (logger.log_warn if warning else logger.log_info)(f"[ai] {self.key}: {text}")
 
     def tell_staff(self, text: str, logged: str | None = None) -> None:
-        """Log a line and send it to staff online who follow the assistant."""
+        """Log a line, or `logged` in its place, and send it to admins online."""
         line = " ".join(text.splitlines())
         self.log(line if logged is None else logged)
-        followers = self.state.followers
-        _tell(line, lambda account: account.pk in followers and _is_admin(account))
+        _tell(line, _is_admin)
 
     def may_change(self, person: "DefaultObject") -> bool:
         """Whether somebody may change this assistant, by its body's locks."""
@@ -153,20 +152,19 @@ class AssistantPorts(Assistant):
     def log_error(self, what: str, error: BaseException, trace: str = "") -> None:
         """Count, log and show in `aistatus` an error that was survived.
 
-        The same error again is counted, but logged, with its trace, only every `REPEATED_S`: on
-        a full disk every tick fails. What was under way for an assistant that is deleted meanwhile
+        The same error again is counted, but logged, with its trace, only after `REPEATED_S`: on a
+        full disk every tick fails. What was under way for an assistant that is deleted meanwhile
         fails, too, and concerns nobody.
         """
         if self.pk is None:
             return
-        runtime, at = self.runtime, time.monotonic()
+        runtime, now, text = self.runtime, self.now(), f"{what}: {error or type(error).__name__}"
+        is_again = text == runtime.last_error and now - runtime.last_error_at < REPEATED_S
         runtime.counts["errors"] += 1
-        text = f"{what}: {error or type(error).__name__}"
-        runtime.note_trouble(text, self.now(), isinstance(error, ModelError))
-        runtime.logged = {e: then for e, then in runtime.logged.items() if at - then < REPEATED_S}
-        if text in runtime.logged:
+        if is_again:
             return
-        runtime.logged[text], shown = at, f"{type(error).__name__}: {error}"
+        runtime.note_trouble(text, now, isinstance(error, ModelError))
+        shown = f"{type(error).__name__}: {error}"
         logger.log_err(f"[ai] {self.key}: {what}: {shown}")
         if trace:
             self.log(trace, warning=True)
@@ -252,18 +250,18 @@ def waiting_events() -> list[Event]:
 def write_events() -> None:
     """Store what happened since the last call; the Server calls it every few seconds.
 
-    While the database cannot be reached or written, the newest `MOST_WAITING` wait, whatever error
-    it raises. Only values that it would never take are dropped.
+    While the database cannot be reached or written, the newest `MOST_WAITING` wait.
     """
     events = waiting_events()
+    if not events:
+        return
     try:
-        if events:
-            Event.objects.keep(events)
+        Event.objects.keep(events)
+        events.clear()
     except Error as error:
         logger.log_err(f"[ai] cannot store what happened: {error}")
-        if not isinstance(error, DataError | IntegrityError):
-            del events[:-MOST_WAITING]
-            for event in events:
-                event.pk = None  # it may have one of a row that is not there
-            return
-    events.clear()
+        del events[:-MOST_WAITING]
+        if isinstance(error, DataError | IntegrityError):
+            events.clear()  # the database would never take them
+        for event in events:
+            event.pk = None  # it may have one of a row that is not there

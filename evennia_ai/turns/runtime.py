@@ -201,7 +201,6 @@ class Runtime:
     stop_told: bool = False  # whether it has excused itself for that entry
     ends: bool = False  # whether the server stops: what is heard from now on is saved at once
     cannot_store: bool = False  # whether the last tick could not write into the database
-    logged: dict[str, float] = field(default_factory=dict)  # when each error was, monotonic clock
 
     def hear(self, event: Message, at: float, by_player: bool = True) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""

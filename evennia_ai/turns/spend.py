@@ -132,10 +132,6 @@ class SharedSpend:
         if (at, False) in self._made.get(payer, ()):
             self._made[payer].remove((at, False))
 
-    def busy(self, now: float) -> set[str]:
-        """The players who may cause no call now."""
-        return {payer for payer in self._made if not self.may_call(payer, now)}
-
     def _recent(self, payer: str, now: float) -> list[tuple[float, bool]]:
         return [call for call in self._made.get(payer, ()) if 0 <= now - call[0] < RATE_S]
 

@@ -27,7 +27,7 @@ def begin_behind(script: Assistant) -> bool:
     if (job := _due(script)) is not None:
         compact_behind(script, job)
         return True
-    if script.is_flooded() or not is_stale_due(script):
+    if not is_stale_due(script):
         return False
     _run(script, STALE, lambda: remake_next(script))
     return True
@@ -79,7 +79,7 @@ def _due(script: Assistant) -> Compaction | None:
     config = script.config
     if not config.compact_background or script.state.mode != "awake":
         return None
-    if (emergency := due(script, EMERGENCY)) or script.is_flooded():
+    if emergency := due(script, EMERGENCY):
         return emergency
     job = due(script, COUNT, REQUEST, BACKGROUND)
     half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
