@@ -36,12 +36,12 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction, Done
 from evennia_ai.sleep.compaction.plan import MANUAL
-from evennia_ai.testing import ScriptedModel
 from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext
 from tests.asked import offline
 from tests.fake import FakeAssistant, FakeGame
 from tests.memory_assistant import MemoryWorld
+from tests.models import ScriptedModel
 from tests.steps import verify_history
 from tests.waiting import wait_for
 

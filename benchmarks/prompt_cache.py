@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from benchmarks.figures import show
 from benchmarks.world import world
 from evennia_ai.llm_interaction.conversation import NOW
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
+from tests.models import ScriptedModel
 from tests.waiting import pump_until, wait_for
 
 LINES = (

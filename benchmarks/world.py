@@ -15,7 +15,8 @@ from evennia_ai.background import Worker
 from evennia_ai.mind.mind import IndexFile
 from evennia_ai.mind.remote import RemoteMind
 from evennia_ai.rag_memory.memory import RecallJobs
-from evennia_ai.testing import MemorySemanticStore, ScriptedModel
+from tests.memories import MemorySemanticStore
+from tests.models import ScriptedModel
 
 CHARACTER = "evennia_ai.assistant_character.AssistantCharacter"
 

@@ -232,7 +232,7 @@ class AssistantMixin:
         super().at_object_receive(moved_obj, source_location, move_type=move_type, **kwargs)  # type: ignore
         script = self.assistant
         is_gift = move_type == "give" and source_location.has_account
-        if script is not None and is_gift and not script.is_newer:
+        if script is not None and is_gift:
             audience, what = room_audience(self, source_location), name_of(moved_obj, self)  # type: ignore
             script.of_features(lambda each: each.given(script, source_location, what, audience))
 
@@ -242,15 +242,6 @@ class AssistantMixin:
         script = self.assistant
         if script is not None and script.key == oldname:
             script.key = newname
-
-    def get_display_desc(self, looker: "DefaultObject", **kwargs: Any) -> str:
-        """The description; it says so when the assistant is asleep."""
-        desc = super().get_display_desc(looker, **kwargs)  # type: ignore[misc]
-        script = self.assistant
-        if script is not None and script.state.mode == "sleep":
-            name = self.get_display_name(looker)  # type: ignore[attr-defined]
-            return f"{desc}\n{script.own_notice('asleep', name=name)}"
-        return str(desc)
 
 
 class AssistantCharacter(AssistantMixin, DefaultCharacter):

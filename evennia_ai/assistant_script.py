@@ -14,7 +14,7 @@ from evennia_ai import services
 from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.evennia_internals import restart_timer
 from evennia_ai.game.greeting import WAIT_S, greet
-from evennia_ai.game.hearing import is_told, noticed_event, subscribe
+from evennia_ai.game.hearing import noticed_event, subscribe
 from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.seeing import face_of, find, plain, stable_id
 from evennia_ai.history.audience import PUBLIC
@@ -26,7 +26,7 @@ from evennia_ai.turns.heard import UNJUDGED, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
 from evennia_ai.turns.moderation import moderate
 from evennia_ai.turns.runtime import RUNTIMES
-from evennia_ai.turns.schema import VERSION, VERSION_KEY, check_version
+from evennia_ai.turns.schema import VERSION, VERSION_KEY
 from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.tick import Tick
 
@@ -84,24 +84,14 @@ class AssistantScript(AssistantPorts, DefaultScript):
         return first is not None and first.pk == self.pk
 
     @property
-    def is_newer(self) -> bool:
-        """Whether a newer version of the package stored it: then nothing reads or changes it."""
-        version = self.attributes.get(VERSION_KEY)
-        return isinstance(version, int) and version > VERSION
-
-    def check_version(self) -> None:
-        """Raise `Refusal` if a newer version of the package stored it."""
-        check_version(self.key, self.attributes.get(VERSION_KEY))
-
-    @property
     def ready(self) -> bool:
         """Whether everything is loaded and it can be used."""
-        return services.ready() and not self.is_newer
+        return services.ready()
 
     @property
     def enabled(self) -> bool:
         """Whether it thinks: not switched off, in a body, and nobody puppets that body."""
-        is_on = self.db.enabled is not False and not self.is_newer
+        is_on = self.db.enabled is not False
         return bool(is_on and self.is_embodied and not self.obj.has_account)
 
     def access(
@@ -199,8 +189,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
         Where the game moderates, what was said waits in the queue until it has passed.
         """
-        if self.is_newer:
-            return
         is_speech = event.channel in SPEECH
         if is_speech:
             self.runtime.hear_language(event)
@@ -244,9 +232,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
             audience: Who may learn of it: ``public``, ``staff``, or those that
                 `history.audience.private` names by their stable ids.
         """
-        event = noticed_event(self.obj, text, from_obj, audience)
-        if not is_told(self, event.content):
-            self.hear(event)
+        self.hear(noticed_event(self.obj, text, from_obj, audience))
 
     def cue(self, text: str) -> str:
         """Give it a reason to speak unasked, as ``the bell tolls``; see the option `initiative`.
@@ -299,9 +285,6 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     def at_server_start(self) -> None:
         """Repair what a crash left; the rest follows when everything is loaded."""
-        if self.is_newer:
-            self.survived("loading it", self.check_version, None)
-            return
         self.survived("starting the timer", lambda: restart_timer(self), None)
         self.survived("repairs at the start", self._repair, None)
 

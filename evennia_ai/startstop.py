@@ -115,8 +115,6 @@ def _repair_all() -> Iterator[None]:
     yield from tables.warm()
     is_first = True  # a model's server keeps few prompts: others are read when a player comes
     for script in all_assistants():
-        if script.is_newer:
-            continue  # it said so when it was loaded
         try:
             yield from script.history.warm()
             yield from script.obj.entities.warm()

@@ -54,14 +54,14 @@ class CmdAI(AssistantCommand):
       ai/approve, ai/refuse <assistant> [= <number>]  - acts that wait
     For admins: ai/why[/full] <assistant> [= <words of a line>]  - its reasons
       ai/delete <assistant> [= yes], ai/import <file> [= <name>]  - out and in
-      ai/doctor, ai/follow <assistant>  - check all; hear of its compactions
+      ai/doctor                         - check all
     See also: aiforget, airemember, aipage
     For staff: aistatus, aiconfig, aihistory, aibudget, aimemory, compact
     """
 
     key = "ai"
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
-    admin_switches = ("delete", "doctor", "follow", "import", "why")
+    admin_switches = ("delete", "doctor", "import", "why")
     player_switches = ("undo", "again", "yes", "report", "ignore")
     is_full = False  # whether it is `why/full`
 
@@ -283,9 +283,3 @@ class CmdAI(AssistantCommand):
         self.tell("Checking the installation ...")
         findings = yield doctor.run_checks(in_game=True, show=lambda found: self.tell(found.line()))
         self.tell(doctor.verdict(findings))
-
-    def do_follow(self) -> None:
-        script = self.assistant()
-        on = script.state.follow(self.caller.account.pk)
-        how = "now" if on else "no longer"
-        self.tell(f"You {how} get messages about compactions of {script.obj.key}.")

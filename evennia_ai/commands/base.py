@@ -103,9 +103,7 @@ class AssistantCommand(MuxCommand):
 
     def assistant(self, name: str | None = None) -> AssistantScript:
         """The script of the assistant named left of the equals sign; the only one here if none."""
-        script = find_assistant(self.caller, self.lhs if name is None else name)
-        script.check_version()
-        return script
+        return find_assistant(self.caller, self.lhs if name is None else name)
 
     def own_assistant(self, name: str | None = None) -> AssistantScript:
         """The same, if the caller may change this assistant; otherwise `Refusal`."""
@@ -113,14 +111,6 @@ class AssistantCommand(MuxCommand):
         if not script.may_change(self.caller):
             raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
         return script
-
-    def follows(self, script: AssistantScript) -> bool:
-        """Whether the caller follows an assistant, and so gets its compaction reports anyway.
-
-        Nobody who has logged out meanwhile does.
-        """
-        account = getattr(self.caller, "account", self.caller)
-        return account is not None and account.pk in script.state.followers
 
     def confirms(self, act: str, question: str, subject: str) -> bool:
         """Whether the caller was asked this within the last minute and now types ``= yes``.

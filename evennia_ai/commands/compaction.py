@@ -4,7 +4,7 @@ from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.history.verification import verify
-from evennia_ai.sleep.compaction.compact import Done, Skipped
+from evennia_ai.sleep.compaction.compact import Skipped
 from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
 from evennia_ai.staff.control import compact_now, outcome_line
 from evennia_ai.staff.show import counted, moment
@@ -56,9 +56,7 @@ class CmdCompact(AssistantCommand):
         wait = "" if script.runtime.lock.running is None else " when its turn is over"
         self.tell(f"{name} begins to compact its history{wait}.")
         outcome, more = yield script.run_exclusive(lambda: compact_now(script, instructions))
-        reported = isinstance(outcome, Done) and self.follows(script)
-        if text := ("" if reported else outcome_line(name, outcome)) + more:
-            self.tell(text.strip())
+        self.tell(outcome_line(name, outcome) + more)
 
     def do_rollback(self) -> Steps[None]:
         script = self.assistant()
@@ -81,9 +79,8 @@ class CmdCompact(AssistantCommand):
             f"{report['original_tokens']:,} to {report['new_tokens']:,} tokens. "
             f"Compaction of {name}: {compaction_state(script)}."
         )
-        script.tell_staff(text)
-        if not self.follows(script):
-            self.tell(text)
+        script.log(text)
+        self.tell(text)
 
     def do_verify(self) -> Steps[None]:
         script = self.assistant()

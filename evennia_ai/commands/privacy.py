@@ -95,10 +95,7 @@ class CmdAIForget(AssistantCommand):
         if 0 <= now - (asker.ndb.evennia_ai_exported or 0) < EXPORT_EVERY_S and not self.is_admin:
             raise Refusal("You asked for a copy already. You may ask again in ten minutes.")
         asker.ndb.evennia_ai_exported = now
-        scripts = all_assistants()
-        for script in scripts:
-            script.check_version()
-        path = yield export_player(scripts, people)
+        path = yield export_player(all_assistants(), people)
         self.tell(f"Written to {path} on the server. `aiforget me` deletes it.")
 
     @property

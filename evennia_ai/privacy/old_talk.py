@@ -54,7 +54,7 @@ def forget_old_talk(scripts: Callable[[], list[AssistantScript]]) -> Steps[None]
 
 def is_due(script: AssistantScript) -> bool:
     """Whether an assistant is to forget old talk now."""
-    if script.is_newer or script.config.keep_days is None:
+    if script.config.keep_days is None:
         return False
     now, late_s = script.now(), script.now() - script.state.nights.get(_DONE, 0.0)
     if 0 <= late_s < DAY_S:

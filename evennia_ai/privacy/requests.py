@@ -86,7 +86,7 @@ def enqueue(
     All that these assistants (`scripts`) have heard by now has earlier ids than the request, also
     where the clock was set back: to load a history lets later ids sort behind its own.
     """
-    scripts = [script for script in scripts if not script.is_newer]
+    scripts = [*scripts]
     for script in scripts:
         script.survived("a request to forget", script.history.messages, ())
     request = Request(tuple(people), at, new_id("m"), asker)
@@ -181,14 +181,12 @@ class ForgettingJob:
         return erased
 
     def _drop_waiting(self, script: "AssistantScript") -> None:
-        script.check_version()
         script.runtime.forget(self.request.people, self.request.until)
         script.save_queue()
 
     @inlineCallbacks
     def _forget(self, script: "AssistantScript") -> Steps[None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
-        script.check_version()
         request, body = self.request, Remains(script)
 
         def begin() -> "Deferred[dict[str, int]]":
@@ -202,7 +200,6 @@ class ForgettingJob:
 
     @inlineCallbacks
     def _is_proven(self, script: "AssistantScript") -> Steps[bool]:
-        script.check_version()
         evidence = yield script.history.gathered_evidence()
         return not (yield script.mind.work(verify, evidence))
 

@@ -293,7 +293,6 @@ def _without_script() -> Iterator[Check]:
 
 def _findings(script: Any, reads_all: bool, name: str) -> Iterator[Check]:
     """What is to be said of an assistant; `reads_all` is whether that may put values aside."""
-    script.check_version()
     if reads_all:
         status_lines(script)  # whatever cannot be read of it raises
     script.history.messages()  # puts aside what is none

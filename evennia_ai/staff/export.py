@@ -27,12 +27,12 @@ from evennia_ai.privacy.export import export_folder, write_export
 from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import book_for, own_book, take_book
 from evennia_ai.turns.options import OPTIONS, check_option
-from evennia_ai.turns.schema import SCRIPT, VERSION_KEY, check_version
+from evennia_ai.turns.schema import SCRIPT
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
 # What an imported assistant does not take: it begins switched on, with nothing waiting and with
 # nobody of another game to report to.
-NOT_TAKEN = ("enabled", "event_queue", "followers", WAITING)
+NOT_TAKEN = ("enabled", "event_queue", WAITING)
 _ID = re.compile(r"[os]\d+\.\w+")
 
 
@@ -129,9 +129,6 @@ def read_export(name: str, ids: Sequence[str] = ()) -> "Deferred[dict[str, Any]]
         is_whole = len(before) == 2 and isinstance(data.get("attributes"), dict)
         if not is_whole or not all(map(_ID.fullmatch, before)):
             raise Refusal(f"`{path.name}` is no export of an assistant.")
-        for row in as_dicts(data["attributes"].get("script")):
-            if row.get("key") == VERSION_KEY:
-                check_version(f"What stands in `{path.name}`", row.get("value"))
         for old, new in zip(before, ids, strict=False):
             text = text.replace(old, new)
         return {**json.loads(text), "ids": before} if ids else data

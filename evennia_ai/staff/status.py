@@ -46,7 +46,6 @@ def status_or_trouble(script: "AssistantScript") -> list[str]:
 
 def status_lines(script: "AssistantScript") -> list[str]:
     """The state of an assistant, a line for each fact; call it on the reactor thread."""
-    script.check_version()
     runtime, state, body = script.runtime, script.state, script.obj
     name, spent = script.model_name, usage_facts(script)
     learned = script.mind.model.facts(name).profile
@@ -246,7 +245,6 @@ def room_name(body: "DefaultObject") -> str:
 
 def overview(script: "AssistantScript") -> dict[str, Any]:
     """One row of the list of assistants; `mode` is ``awake``, ``dreaming``, ``off`` and so on."""
-    script.check_version()
     mode = script.state.phase or script.state.mode
     if script.db.enabled is False:
         mode = "off"

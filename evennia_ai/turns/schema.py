@@ -8,8 +8,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evennia_ai import __version__
-from evennia_ai.errors import Refusal
 from evennia_ai.history.stored import Stored, as_dict, as_dicts, as_list, as_text, as_texts, as_time
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
 from evennia_ai.rag_memory.seen import Quarantined
@@ -27,16 +25,6 @@ PHASES = ("sleeping", "dreaming", "waking")
 # Returns a stored value as it can be used; anything false if nothing of it can.
 Reader = Callable[[object], object]
 Place = tuple[str | None, str]
-
-
-def check_version(name: str, version: object) -> None:
-    """Raise `Refusal` if what `name` means was stored by a newer version of the package."""
-    if isinstance(version, int) and version > VERSION:
-        raise Refusal(
-            f"{name} was stored by a newer version of evennia_ai: its data have shape {version}, "
-            f"and {__version__} knows shapes up to {VERSION}. It is left as it is. Install the "
-            "newer version, or restore the backup that you made before the upgrade."
-        )
 
 
 def queued_events(value: object) -> list[Any]:
@@ -88,7 +76,6 @@ _OF_SCRIPT: Mapping[str, Reader] = {
     WAITING: _whole(WaitingCalls),
     "initiative_used": _whole(Used),
     QUARANTINE: _whole(Quarantined),
-    "followers": lambda value: [each for each in as_list(value) if type(each) is int],
     "greeted": as_dict,
     "last_extraction": as_texts,
     "looked_through": as_texts,

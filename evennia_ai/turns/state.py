@@ -68,7 +68,6 @@ class StateHandler:
     # Whether automatic compaction waits for a manual one, after a rollback.
     hold = Kept("compaction_hold", False)
     signals = Kept[dict[str, Any]]("context_signals", {})  # context signals that are set
-    followers = Kept[list[int]]("followers", [])  # keys of accounts that are told of compactions
     last_sleep = Kept[dict[str, Any]]("last_sleep", {})  # when the last cycle was and its report
     extracted = Kept[list[str]]("last_extraction", [])  # ids, since the last compaction
     # Ids of messages of which an extraction has noted all there is, since the last compaction.
@@ -208,11 +207,3 @@ class StateHandler:
         caps = other.config().spend_caps
         self.configure({name: other.store.get(name) for name in names})
         self._assistant.spend.keep_limits({name: caps.get(name) for name in OWN_LIMITS})
-
-    def follow(self, account_pk: int) -> bool:
-        """Follow, or stop following; returns whether the account follows now."""
-        before = self.followers
-        after = [pk for pk in before if pk != account_pk]
-        follows = after == before
-        self.followers = [*before, account_pk] if follows else after
-        return follows

@@ -81,9 +81,9 @@ def change_state(visit: Visit) -> str:
 
 @inlineCallbacks
 def _compacted(script: AssistantScript) -> Steps[None]:
-    """Compact the history, and tell staff who follow it what came of that."""
+    """Compact the history, and log what came of that."""
     outcome, more = yield script.run_exclusive(lambda: compact_now(script))
-    script.tell_staff(outcome_line(script.obj.key, outcome) + more)
+    script.log(outcome_line(script.obj.key, outcome) + more)
 
 
 @inlineCallbacks

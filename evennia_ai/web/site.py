@@ -120,7 +120,6 @@ class Page:
                 script = next((s for s in all_assistants() if s.pk == assistant), None)
                 if script is None:
                     raise Http404("There is no such assistant.")
-                script.check_version()
             visitor = Visit(account, rank >= ADMIN, script, asked, sent, files)
             head = {"pk": script.pk, "name": script.obj.key} if script else {}
             head["is_admin"] = visitor.is_admin

@@ -215,11 +215,11 @@ def announce(script: Assistant, record: CompactionRecord) -> Done:
 
     The log gets the report without the names by which what left is found again.
     """
-    name, report = str((script.obj or script).key), record.report
-    logged = replace(record, report=replace(report, query=""))
+    name = str((script.obj or script).key)
+    logged = replace(record, report=replace(record.report, query=""))
     acts: list[Callable[[], None]] = [
         lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
-        lambda: script.tell_staff(report_line(name, record), report_line(name, logged)),
+        lambda: script.log(report_line(name, logged)),
         lambda: script.pose("compact"),
     ]
     for act in acts:

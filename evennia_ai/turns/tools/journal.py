@@ -147,7 +147,7 @@ class ProposeLedgerEntry(Tool):
 
 
 def report_proposal(script: Assistant, note: Note) -> None:
-    """Tell staff who follow the assistant that a note waits for approval."""
+    """Tell admins online that a note waits for approval."""
     command = f"(aimemory/approve {script.obj.key} = {note.id})"
     script.tell_staff(
         f"a note waits for approval: {note.text} {command}", f"a note waits for approval {command}"
