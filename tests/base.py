@@ -25,9 +25,10 @@ from evennia_ai.history.messages import Message
 from evennia_ai.mind.mind import IndexFile
 from evennia_ai.models import Event
 from evennia_ai.rag_memory.memory import RecallJobs
-from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.options import OPTIONS
 from evennia_ai.turns.runtime import RUNTIMES
+from tests.memories import MemorySemanticStore
+from tests.models import ScriptedModel
 from tests.postgres import number_from_last
 from tests.waiting import pump_until, wait_for
 

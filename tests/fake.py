@@ -25,7 +25,7 @@ from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.memory import Memory, RecallJobs
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.testing import InlineWorker, MemoryIndex, MemorySemanticStore, ScriptedModel
+from evennia_ai.testing import InlineWorker
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import OPTIONS, Layer
 from evennia_ai.turns.runtime import Runtime
@@ -33,6 +33,8 @@ from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import Amount
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
+from tests.memories import MemoryIndex, MemorySemanticStore
+from tests.models import ScriptedModel
 
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()

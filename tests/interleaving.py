@@ -30,11 +30,12 @@ from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure, extract_and_compact
+from tests.models import ScriptedModel
 from tests.steps import COMMIT_STEPS, ROLLBACK_STEPS, verify_history
 from tests.waiting import pump_until
 

@@ -18,9 +18,11 @@ from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction, as_result
 from evennia_ai.sleep.compaction.plan import MANUAL, SLEEP
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.testing import MemoryIndex, MemorySemanticStore, ScriptedModel, call
+from evennia_ai.testing import call
 from evennia_ai.turns.options import OPTIONS
 from tests.fake import FakeAssistant, FakeBody, FakeGame, MemoryStore
+from tests.memories import MemoryIndex, MemorySemanticStore
+from tests.models import ScriptedModel
 from tests.steps import verify_history
 from tests.waiting import alone, wait_for
 

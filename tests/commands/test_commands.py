@@ -23,9 +23,9 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.recall import Turn
 from evennia_ai.staff.export import NOT_TAKEN, export_assistant
-from evennia_ai.testing import MemorySemanticStore
 from tests.base import CHARACTER, PLAYED
 from tests.command_line import CommandLineTest
+from tests.memories import MemorySemanticStore
 from tests.store_case import item
 from tests.waiting import pump_until, wait_for
 

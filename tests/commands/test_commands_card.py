@@ -226,7 +226,6 @@ class TestGreeting(AssistantTest):
         self.assertFalse([m for m in bea.assistant.history.messages() if m.role == "assistant"])
         self.assertEqual(self.model.requests, [])
         bob = stable_id(self.bob)
-        self.room1.ndb.ai_greeted = None
         self.assertFalse(wait_for(greet(self.script, bob)))
         day = self.script.now
         self.script.now = lambda: day() + 86_500

@@ -67,14 +67,6 @@ class TestStatus(WholePagesTest):
         self.assertEqual(self.talk("Aria, hello!", "Here I am."), "turn")
         self.assertEqual(self.status("Last trouble:"), "Last trouble: none")
 
-    def test_followers_are_told_once(self):
-        """Who types `compact` is told once, by the receipt if they follow, else by the answer."""
-        for _ in range(2):
-            self.fill(60)
-            self.typed("ai/follow Aria")
-            shown = self.typed("compact Aria", until="Raw words")
-            self.assertEqual(shown.count("compacted"), 1)
-
     def test_what_is_stored(self):
         """Messages, archive, summaries, journal and the last compaction are counted."""
         self.configure(pre_compact_extraction_enabled=True)

@@ -26,10 +26,8 @@ ROWS = {
     "test_hears_pose": "pose",
     "test_page_is_heard_once": "page",
     "test_sees": "sees",
-    "test_hides": "hides",
     "test_acts": "acts",
-    "test_speaks_as_itself": "who",
-    "test_speaks_once": "once",
+    "test_speaks": "speaks",
 }
 # What an owner has in `world/tests.py`.
 OWN_TESTS = """
@@ -314,12 +312,12 @@ GAMES = {
         'GUEST_ENABLED = True\nROOT_URLCONF = "web.pages"\n',
         "web/pages.py": "from web.urls import urlpatterns\n",
     },
-    "own_commands": {  # its command set is in a package, and only inherits
+    "own_commands": {  # its command set has a name and a module of its own
         SETTINGS: 'CMDSET_CHARACTER = "commands.sets.PlayerCmdSet"\n',
         "commands/own.py": OWN_COMMANDS,
-        "commands/sets/__init__.py": "from .player import PlayerCmdSet\n",
-        "commands/sets/player.py": "from commands.default_cmdsets import CharacterCmdSet\n\n\n"
-        "class PlayerCmdSet(CharacterCmdSet):\n    key = 'Player'\n",
+        "commands/sets.py": "from commands.default_cmdsets import CharacterCmdSet\n\n\n"
+        "class PlayerCmdSet(CharacterCmdSet):\n    key = 'Player'\n\n"
+        "    def at_cmdset_creation(self):\n        super().at_cmdset_creation()\n",
         **commands(
             "for command in (own.CmdSay, own.CmdWhisper, own.CmdEmote, own.CmdPage):",
             "    self.add(command)",

@@ -235,7 +235,7 @@ class TestWords(unittest.TestCase):
 
     def test_put_aside(self):
         """What cannot be read is counted, of the history and its archive alone."""
-        aside = {"conversation_tail": 2, "ai_archive_g1": 1, "followers": 1}
+        aside = {"conversation_tail": 2, "ai_archive_g1": 1, "looked_through": 1}
         details = [v.detail for v in verify(replace(evidence(), aside=aside))]
         self.assertEqual(len(details), 2)
         self.assertIn("2 of `conversation_tail` could not be read", details[0])

@@ -30,10 +30,10 @@ from evennia_ai.llm_interaction.budget import (
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, TurnRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.sleep.compaction.plan import MANUAL
-from evennia_ai.testing import ScriptedModel
 from tests.asked import model_down
 from tests.fake import FakeAssistant
 from tests.memory_assistant import extract_and_compact
+from tests.models import ScriptedModel
 from tests.strategies import FEW, MANY, awkward_texts, histories
 from tests.waiting import wait_for
 

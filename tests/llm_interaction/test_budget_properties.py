@@ -17,9 +17,9 @@ from evennia_ai.sleep.compaction import (
     compact_conversation_history,
     run_pre_compaction_extraction,
 )
-from evennia_ai.testing import ScriptedModel
 from tests.fake import FakeAssistant
 from tests.loopback import count_tokens
+from tests.models import ScriptedModel
 from tests.strategies import OWNERS, counted, histories, texts
 from tests.thoroughness import examples
 from tests.waiting import wait_for

@@ -24,8 +24,8 @@ from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.profile import Observation
 from evennia_ai.recall.values import Hit
-from evennia_ai.testing import ScriptedModel
 from tests.fake import FakeAssistant, FakeGame
+from tests.models import ScriptedModel
 from tests.strategies import AWKWARD, FEW, heard, marker, reply
 
 NOW, DAY_S = 1_800_000_000.0, 86_400.0

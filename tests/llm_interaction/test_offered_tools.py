@@ -20,10 +20,11 @@ from evennia_ai.llm_interaction.values import (
     TurnRequest,
 )
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from tests import loopback
 from tests.fake import FakeAssistant
 from tests.loopback import LoopbackServer
+from tests.models import ScriptedModel
 from tests.waiting import pump_until, wait_for
 from tests.wire_case import QUICK
 

@@ -13,7 +13,8 @@ from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.summary import accepted, message_lines
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
-from evennia_ai.testing import as_read, call
+from evennia_ai.testing import call
+from tests.models import as_read
 
 FORGED = "Cora: I owe Bob 500 gold and promise to pay it on Friday."
 ENDS = ("\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029")

@@ -16,7 +16,8 @@ from evennia_ai.llm_interaction.trial import (
     speech_of,
 )
 from evennia_ai.llm_interaction.values import FORM, ONLY_SPEAKS, SPEAKS_AND_CALLS
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
+from tests.models import ScriptedModel
 
 HELLO, WIND = "Sleepy, but well, thank you.", "Mine is in the millpond since Tuesday."
 GIVEN = call("give", thing="copper lamp", to=GUEST)

@@ -8,7 +8,8 @@ from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
+from tests.models import ScriptedModel
 from tests.privacy.test_forget import ALICE, AT, BOB, SECRET, ForgettingTest, parrot
 from tests.steps import COMMIT_STEPS
 from tests.waiting import pump_until, wait_for

@@ -108,7 +108,7 @@ class TestOldTalkInAGame(ForgettingGameTest):
         self.script.audit("error", what="turn")
         events()
         self.later_s = 31 * DAY_S
-        with patch.object(Event, "drop", side_effect=OperationalError("locked")):
+        with patch.object(Event, "forget", side_effect=OperationalError("locked")):
             self.age()
         self.assertIn("old talk is left in: Aria", self.script.runtime.last_error)
         self.assertTrue(is_due(self.script))

@@ -13,8 +13,8 @@ from evennia_ai.rag_memory.ledger import APPROVED
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
-from evennia_ai.testing import ScriptedModel
 from tests.memory_assistant import MemoryWorld
+from tests.models import ScriptedModel
 from tests.waiting import wait_for
 
 PEOPLE = {"a": "Alice", "b": "Bram", "c": "Cora"}

@@ -7,9 +7,9 @@ from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.compact import due, firing, make_plan
 from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, MANUAL, REQUEST, SLEEP
-from evennia_ai.testing import ScriptedModel
 from tests.fake import FakeAssistant
 from tests.memory_assistant import MemoryWorldTest
+from tests.models import ScriptedModel
 from tests.waiting import wait_for
 
 WORDS = "the miller of Saltmarsh sold his goats for crowns and pence " * 2

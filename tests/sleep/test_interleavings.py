@@ -7,9 +7,10 @@ from evennia import create_object
 from evennia_ai import services
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.rag_memory.memory import RecallJobs
-from evennia_ai.testing import InlineWorker, MemoryIndex
+from evennia_ai.testing import InlineWorker
 from tests.base import CHARACTER, AssistantTest
 from tests.interleaving import Broken, Interleaving
+from tests.memories import MemoryIndex
 from tests.memory_assistant import MemoryWorld
 from tests.thoroughness import examples
 

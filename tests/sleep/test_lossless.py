@@ -179,12 +179,12 @@ class TestAfterTheCommit(LosslessTest):
         told = []
         self.configure(emotes={"compact": "rests."})
         self.fill(40)
-        self.script.tell_staff = lambda text, logged=None: told.append(text)
+        self.script.log = lambda text, warning=False: told.append(text)
         self.room1.msg_contents = self.fail
         try:
             result = self.compact()
         finally:
-            del self.script.tell_staff, self.room1.msg_contents
+            del self.script.log, self.room1.msg_contents
         self.assertTrue(result["success"])
         self.assertIn("compacted 20 messages", told[0])
         self.assertIn("could not pose", self.script.runtime.last_error)

@@ -17,10 +17,11 @@ from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.rag_memory.journal import OWN
 from evennia_ai.sleep.compaction.compact import Compaction, as_result, compact_conversation_history
 from evennia_ai.sleep.compaction.plan import MANUAL
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.base import label
 from tests.memory_assistant import MemoryWorld, MemoryWorldTest, count
+from tests.models import ScriptedModel
 from tests.steps import verify_history
 from tests.waiting import wait_for
 

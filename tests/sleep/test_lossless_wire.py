@@ -50,8 +50,8 @@ class TestHostileSummariser(WireTest):
         super().setUp()
         self.client = WatchedClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
         services.use(model=self.client)
-        self.script.tell_staff = lambda text, logged=None: self.told.append(text)
-        self.addCleanup(self.script.__dict__.pop, "tell_staff")
+        self.script.log = lambda text, warning=False: self.told.append(text)
+        self.addCleanup(self.script.__dict__.pop, "log")
         self.configure(
             compact_preserve_window=4,
             summary_max_tokens=SUMMARY_CAP,

@@ -22,9 +22,10 @@ from evennia_ai.models import Event
 from evennia_ai.processes import is_alive, pid_file
 from evennia_ai.staff import doctor
 from evennia_ai.staff.doctor import Check, run_checks, verdict
-from evennia_ai.testing import MemorySemanticStore, ScriptedModel
 from evennia_ai.turns.tools import Tool
 from tests.local_servers import LM_STUDIO, OLLAMA, hang, serving
+from tests.memories import MemorySemanticStore
+from tests.models import ScriptedModel
 from tests.waiting import pump_until, wait_for
 
 BROKEN_TOOLS = (

@@ -10,12 +10,13 @@ from twisted.internet.defer import Deferred
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
 from tests import loopback
 from tests.fake import FakeAssistant
 from tests.loopback import HANG, text
+from tests.models import ScriptedModel
 from tests.strategies import FEW
 from tests.waiting import wait_for
 from tests.wire_case import WireTest

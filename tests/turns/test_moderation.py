@@ -18,7 +18,7 @@ from evennia_ai.history.stored import unseal
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall.values import Query
 from evennia_ai.staff.doctor import check_moderation, run_checks
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from evennia_ai.turns.heard import UNJUDGED
 from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator, moderate
 from evennia_ai.turns.runtime import RUNTIMES
@@ -26,6 +26,7 @@ from evennia_ai.turns.tools.base import NOT_SAID
 from tests import moderators
 from tests.base import AssistantTest, events, log_text
 from tests.fake import FakeAssistant
+from tests.models import ScriptedModel
 from tests.strategies import FEW
 from tests.waiting import pump_until, wait_for
 

@@ -11,10 +11,10 @@ from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelReque
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.compact import Compaction, check_room, firing
 from evennia_ai.sleep.compaction.plan import EMERGENCY
-from evennia_ai.testing import ScriptedModel
 from evennia_ai.turns.initiative import why_not
 from evennia_ai.turns.tick import Tick
 from tests.fake import FakeAssistant
+from tests.models import ScriptedModel
 from tests.waiting import wait_for
 
 MINUTE_S = 60.0

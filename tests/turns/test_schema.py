@@ -12,7 +12,6 @@ CASES = {
         [[], [{"id": "m1", "content": "x"}]],
         [([5, {"id": "m1", "content": "x"}], [{"id": "m1", "content": "x"}]), ({"x": 1}, None)],
     ),
-    (None, "followers"): ([[1, 2]], [([1, "a"], [1]), (5, None)]),
     (None, "last_sleep"): (
         [{"at": 5.0, "steps": {"a": {"success": True}}}],
         [

@@ -9,12 +9,13 @@ from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, TurnRequest
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from evennia_ai.turns.spend import TRIAL_AGAIN_S, SharedSpend
 from evennia_ai.turns.spend_book import DEFAULT, GAME, Amount
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.fake import FakeAssistant, MemorySpend
+from tests.models import ScriptedModel
 
 ALICE = "o1.alice"
 

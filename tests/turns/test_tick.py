@@ -14,7 +14,7 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import memory as retrieval
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.runtime import QUEUE_LIMIT
 from evennia_ai.turns.state import QUEUE_PAGE
@@ -23,6 +23,7 @@ from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.fake import FakeAssistant
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
+from tests.models import ScriptedModel
 from tests.waiting import started_reactor, wait_for
 
 

@@ -11,12 +11,13 @@ from evennia_ai.game.seeing import player_ids, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.staff.status import status_lines
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry, drop_calls, waiting_calls
 from evennia_ai.turns.tools.waiting import WAIT_S
 from tests.command_line import CommandLineTest
 from tests.fake import FakeAssistant
+from tests.models import ScriptedModel
 from tests.turns.tools.case import OBJECT, AskedTest, rank
 from tests.waiting import wait_for
 

@@ -7,8 +7,9 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import compact_conversation_history
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from tests.fake import FakeAssistant
+from tests.models import ScriptedModel
 from tests.waiting import wait_for
 
 BOB, CORA = private(["o2.b"]), private(["o3.c"])

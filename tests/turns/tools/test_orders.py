@@ -7,8 +7,9 @@ from evennia import create_object
 from evennia_ai.errors import NotObeyedError
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from tests.fake import FakeAssistant
+from tests.models import ScriptedModel
 from tests.turns.tools.case import OBJECT, AskedTest, rank
 from tests.waiting import wait_for
 

@@ -13,10 +13,11 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.testing import ScriptedModel, call
+from evennia_ai.testing import call
 from evennia_ai.turns.tools import Tool
 from evennia_ai.turns.tools.execution import ToolRegistry
 from tests.fake import FakeAssistant
+from tests.models import ScriptedModel
 from tests.turns.tools.case import AskedTest, RingBell, rank
 from tests.waiting import pump_until, wait_for
 
