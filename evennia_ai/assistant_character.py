@@ -163,12 +163,8 @@ class AssistantMixin:
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
     ) -> bool:
         """Hear a message: what others say, whisper, pose, and their coming and going."""
-        try:
-            self._take_in(text, from_obj)
-        except Exception as error:  # noqa: BLE001 - the others in the room hear the line too
-            script = self.assistant
-            if script is not None:
-                script.log_error("hearing a line", error)
+        if script := self.assistant:  # a fault must not keep a line from others in the room
+            script.survived("hearing a line", lambda: self._take_in(text, from_obj), None)
         return super().at_msg_receive(text=text, from_obj=from_obj, **kwargs)  # type: ignore
 
     def _take_in(self, text: object, from_obj: "Speaking | None") -> None:
@@ -178,8 +174,7 @@ class AssistantMixin:
         if not origin.is_for_room and by in own:
             for told in self.ndb.ai_told or ():  # type: ignore[attr-defined]
                 told += filter(None, line_and_type(text)[:1])
-        if self.assistant is not None:
-            self.listen(heard_event(self, text, from_obj, origin))  # type: ignore[arg-type]
+        self.listen(heard_event(self, text, from_obj, origin))  # type: ignore[arg-type]
 
     def listen(self, event: Message | None) -> None:
         """Take in an event, if it is one, and decide whether it is answered."""

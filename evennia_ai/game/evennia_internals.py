@@ -164,18 +164,16 @@ class AttributeStore:
         return self.obj.attributes.get(key, category=category, return_obj=True)
 
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:
-        """Load Attributes of a category that are not cached yet, also absent ones, in one query.
+        """Load Attributes of a category that are not cached yet, also absent ones, in few queries.
 
         Evennia asks the database once for each key: dozens of queries at an assistant's first
         tick, and one for each summary ever made.
         """
+        if not settings.TYPECLASS_AGGRESSIVE_CACHE:
+            return
         cache = self.obj.attributes.backend._cache
         missing = [key for key in keys if f"{key}-{category}" not in cache]
-        if not missing or not settings.TYPECLASS_AGGRESSIVE_CACHE:
-            return
-        rows = self.obj.db_attributes.filter(db_category=category)
-        if len(missing) <= _MOST_NAMED:
-            rows = rows.filter(db_key__in=missing)
+        rows = (row for part in self._rows(missing, category) for row in part)
         found = {attribute.db_key: attribute for attribute in rows}
         for key in missing:
             cache.setdefault(f"{key}-{category}", found.get(key))

@@ -24,6 +24,7 @@ from evennia_ai.game.seeing import (
     is_assistant,
     is_person,
     is_private_room,
+    is_tagged,
     name_of,
     names_of,
     plain,
@@ -355,13 +356,9 @@ def channel_event(
 
 def is_ignored(speaker: "TypedObject") -> bool:
     """Whether a player wants no assistant to listen, by `ai/ignore`."""
-    key, category = IGNORED_TAG
     known = (speaker, getattr(speaker, "account", None))
-    return any(
-        key in each.tags.get(category=category, return_list=True)
-        for each in known
-        if hasattr(each, "tags")  # a session, before it has logged in, has none
-    )
+    # A session, before it has logged in, has no tags.
+    return any(is_tagged(each, IGNORED_TAG) for each in known if hasattr(each, "tags"))
 
 
 def room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:

@@ -46,11 +46,14 @@ def names_of(obj: "DefaultObject", looker: "DefaultObject") -> tuple[str, ...]:
 
 def is_private_room(room: "DefaultObject | None") -> bool:
     """Whether a room is marked private: tag `private` of category `evennia_ai`."""
-    if room is None:
-        return False
-    key, category = PRIVATE_TAG
-    # By category, because Evennia caches that there is none; a key would be a query each prompt.
-    return key in room.tags.get(category=category, return_list=True)
+    return room is not None and is_tagged(room, PRIVATE_TAG)
+
+
+def is_tagged(obj: "TypedObject", tag: tuple[str, str]) -> bool:
+    """Whether something has a tag, of which key and category are given."""
+    key, category = tag
+    # By category, because Evennia caches that there is none; a key would be a query each time.
+    return key in obj.tags.get(category=category, return_list=True)
 
 
 def is_person(obj: DefaultObject) -> bool:
