@@ -399,7 +399,7 @@ class TestOtherPlaces(ForgettingGameTest):
         self.assertEqual([path.name for path in folder.iterdir()], ["Bo.json"])
 
     def test_the_log(self):
-        """Talk goes, and what the player reported; figures and reports of others stay."""
+        """What may hold talk goes, and what names the player; calls and reports of others stay."""
         mine, other = stable_id(self.char1), stable_id(self.char2)
         lines, kept = ["Char: Hello.", "Aria: Hello!"], {"by": other, "words": "Bär 祭り"}
         self.script.audit("call", model="mistral", budget="budget 1/2")
@@ -409,9 +409,8 @@ class TestOtherPlaces(ForgettingGameTest):
         self.script.audit("report", **kept, lines=lines, speakers=[other, "o9.aria"])
         self.script.audit("report", by=mine, words="Rude.", lines=lines, speakers=[other])
         self.forget_me()
-        call, error, tool, first, second, *others = events()
+        call, first, second, *others = events()
         self.assertEqual(call.facts, {"model": "mistral", "budget": "budget 1/2"})
-        self.assertEqual((error.facts, tool.facts), ({}, {"tool": "look"}))
         self.assertEqual(first.facts, kept)
         self.assertEqual((second.facts["words"], second.facts["lines"]), ("Bär 祭り", lines))
         self.assertEqual({event.kind for event in others}, {"forgotten"})
