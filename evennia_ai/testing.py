@@ -19,7 +19,6 @@ from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
 from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.rag_memory.memory import RecallJobs
-from evennia_ai.recall.index import RecallIndex
 from evennia_ai.recall.values import Hit, Turn
 
 P = ParamSpec("P")
@@ -137,6 +136,8 @@ def stand_in(answers: Iterable[Answer] = (), **options: Any) -> ScriptedModel:
     `services.reset()` takes all of it back. `answers` and `options` are those of `ScriptedModel`,
     which is returned.
     """
+    from evennia_ai.recall.index import RecallIndex  # it loads numpy
+
     model, worker = ScriptedModel(answers, **options), InlineWorker()
     index = RecallIndex(":memory:")
     services.reset()
