@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred, maybeDeferred, succeed
 from twisted.python.failure import Failure
 
 from evennia_ai.errors import AssistantError
@@ -26,7 +26,7 @@ from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     build_prompt,
 )
-from evennia_ai.llm_interaction.values import ModelRequest, TurnRequest
+from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
@@ -277,7 +277,7 @@ class Interleaving:
         """Between two steps of long work others may come in, while the model's answers are held."""
         waiting = Deferred()
         if self.world.model.held and self.rng.random() < BREATHS_HELD:
-            self.world.model._waiting.append((waiting, "", ModelRequest(model="")))
+            self.world.model._waiting.append((waiting, succeed(None)))
         else:
             waiting.callback(None)
         return waiting
