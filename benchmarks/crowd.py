@@ -141,9 +141,8 @@ class Processes:
     """The Server and the mind of a game."""
 
     def __init__(self, game: Game):
-        self.pids = {"server": processes.pids(game.folder)["server"]}
-        if (mind := _mind_of(game.folder)) is not None:
-            self.pids["mind"] = mind
+        mind = int((game.folder / "server" / "mind" / "lock").read_text(encoding="ascii"))
+        self.pids = {"server": processes.pids(game.folder)["server"], "mind": mind}
 
     def used_s(self) -> dict[str, float]:
         """Processor seconds used so far."""
@@ -170,19 +169,6 @@ def used_s(pid: int) -> float:
     """Processor seconds that a process used so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND
-
-
-def _mind_of(folder: Path) -> int | None:
-    """The process id of a game's mind, which names the game's folder in its arguments."""
-    place = os.fsencode(folder.resolve())
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            arguments = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"evennia_ai.mind" in arguments and place in arguments:
-            return int(process.name)
-    return None
 
 
 async def quiet(game: Game) -> dict[str, Any]:
