@@ -24,7 +24,7 @@ from evennia_ai.game.sending import line_and_type, origin_of_line
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler
 from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.turns.heard import ANSWER
+from evennia_ai.turns.runtime import ANSWER
 
 if TYPE_CHECKING:
     from evennia import DefaultAccount, DefaultObject

@@ -31,19 +31,13 @@ from evennia_ai.language.tables import line_in
 from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.turns.options import check_option
-from evennia_ai.turns.spend_book import CLOSED, read_limits
+from evennia_ai.turns.spend_book import CLOSED, SpendCaps
 
 PREFIX = "EVENNIA_AI_"
 # Told of each dotted path that cannot be used.
 Report = Callable[[ConfigError], None] | None
 # The features of this package, by dotted names.
 SHIPPED = ("evennia_ai.features.errands.Errands", "evennia_ai.features.bonds.Bonds")
-
-
-def _caps(caps: Any) -> Any:
-    if wrong := read_limits(caps)[1]:
-        raise refusal("; ".join(wrong))
-    return caps
 
 
 def _parts(config: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +71,7 @@ def _setting(
 
 
 _Anything = Annotated[Any, says("anything")]
-_Caps = Annotated[Any, AfterValidator(_caps), says("a dict of limits (docs/providers.md)")]
+_Caps = Annotated[SpendCaps, says("a dict of limits (docs/providers.md)")]
 
 
 class Settings(Values):
@@ -112,7 +106,7 @@ class Settings(Values):
         "options. Later ones win, and an assistant's own value wins over all.",
         value={},
     )
-    SPEND_CAPS: _Caps = _setting(
+    SPEND_CAPS: _Caps | None = _setting(
         "Most that model calls may use: in the game, for an account, in a call, and calls of one "
         "player in a minute; see [Spend](providers.md#spend). While it cannot be used, no call "
         "that costs anything is made.",

@@ -48,7 +48,7 @@ AREAS = {
     "history": ("history/*.py",),
     "compaction": ("sleep/compaction/*.py",),
     "turn": ("turns/agent_loop.py",),
-    "tick": ("turns/tick.py", "turns/runtime.py", "turns/heard.py"),
+    "tick": ("turns/tick.py", "turns/runtime.py"),
     "manners": ("turns/turn_taking.py", "game/people.py"),
 }
 # Left out: type unions, which any import notices; decorators, likewise; identity for equality,

@@ -12,7 +12,7 @@ from evennia_ai import checks, conf
 from evennia_ai.apps import START_STOP
 from evennia_ai.conf import PREFIX
 from evennia_ai.errors import ConfigError
-from evennia_ai.turns.spend_book import CLOSED, read_limits
+from evennia_ai.turns.spend_book import CLOSED
 
 CAPS = '{"player": {"calls_minute": 5}}'
 
@@ -95,7 +95,7 @@ class TestCheckSettings(unittest.TestCase):
             self.assertEqual(conf.model_name(), "offline/extractive")
             self.assertEqual((conf.setting("TOOLS"), conf.setting("OPTIONS")), ((), {}))
             self.assertTrue(conf.listening_notice())
-            self.assertEqual(read_limits(conf.setting("SPEND_CAPS"))[0], CLOSED)
+            self.assertEqual(conf.setting("SPEND_CAPS"), CLOSED)
             with self.assertRaises(ConfigError):
                 conf.moderate_function()
 
@@ -141,7 +141,7 @@ class TestCheckSettings(unittest.TestCase):
         ):
             self.assertEqual(conf.setting("TOOLS"), ("a.B",))
         with mock.patch.dict(os.environ, {"EVENNIA_AI_SPEND_CAPS": CAPS}):
-            self.assertEqual(conf.setting("SPEND_CAPS")["player"], {"calls_minute": 5})
+            self.assertEqual(conf.setting("SPEND_CAPS").player, {"calls_minute": 5})
         for name in ("TOOLS", "MEM0_CONFIG"):
             with mock.patch.dict(os.environ, {f"EVENNIA_AI_{name}": "{broken"}):
                 self.assertEqual(ids(), ["E001"])

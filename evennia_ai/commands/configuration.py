@@ -86,19 +86,26 @@ class CmdAIConfig(AssistantCommand):
 
     def _explain(self, script: AssistantScript, name: str) -> None:
         option, value = OPTIONS[name], getattr(script.config, name)
-        unit, source = option.facts["unit"], script.state.sources.get(name, "the default")
+        unit, source = (
+            option.facts["unit"],
+            script.state.configuration.sources.get(name, "the default"),
+        )
         lines = [
             f"{name}: {option.help}",
             f"Takes {option.kind.says}" + (f", in {unit}." if unit else "."),
             f"Default: {shown(option.default)}",
             f"Now, for {script.obj.key}: {shown(value)} ({source})",
-            *(problem.says for problem in script.state.problems if problem.name == name),
+            *(
+                problem.says
+                for problem in script.state.configuration.problems
+                if problem.name == name
+            ),
         ]
         self.tell("\n".join(lines))
 
     def _show_all(self, script: AssistantScript) -> None:
         groups: dict[str, list[str]] = {}
-        config, sources = script.config, script.state.sources
+        config, sources = script.config, script.state.configuration.sources
         for name, option in OPTIONS.items():
             value = getattr(config, name)
             unit = f" {option.facts['unit']}" if option.facts["unit"] and value is not None else ""
@@ -108,7 +115,9 @@ class CmdAIConfig(AssistantCommand):
         parts = [f"Options of {escaped(script.obj.key)}:"]
         for group, lines in groups.items():
             parts += [f"|w{group}|n", *lines]
-        problems = [f"Wrong setting: {escaped(problem)}" for problem in script.state.problems]
+        problems = [
+            f"Wrong setting: {escaped(problem)}" for problem in script.state.configuration.problems
+        ]
         self.page("\n".join([*parts, *problems]))
 
     def _report(self, script: AssistantScript, change: Callable[[], list[str]]) -> None:

@@ -28,7 +28,7 @@ from evennia_ai.history.live import HISTORY, TAIL
 from evennia_ai.history.stored import holds_sealed, put_aside, seal, unseal
 from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
-from evennia_ai.turns.schema import Place, Reader, is_sound
+from evennia_ai.turns.state import Place, Reader, is_sound
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
 if TYPE_CHECKING:

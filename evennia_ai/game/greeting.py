@@ -12,7 +12,7 @@ from evennia_ai.game.people import manners_of
 from evennia_ai.game.seeing import find, name_of
 from evennia_ai.history.messages import ASKER, Message, Speaker
 from evennia_ai.history.stored import as_dict
-from evennia_ai.turns.schema import AWAKE
+from evennia_ai.turns.state import AWAKE
 
 if TYPE_CHECKING:
     from evennia import DefaultScript

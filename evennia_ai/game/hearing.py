@@ -39,7 +39,7 @@ from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import ASKER, Message, new_id, utc_iso
 from evennia_ai.language.script import BEHIND, bordered
 from evennia_ai.language.words import storable
-from evennia_ai.turns.heard import TO
+from evennia_ai.turns.runtime import TO
 
 if TYPE_CHECKING:
     from evennia import DefaultCharacter, DefaultObject

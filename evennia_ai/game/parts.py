@@ -34,10 +34,9 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.compact import check_room
 from evennia_ai.turns.agent_loop import run_turn
-from evennia_ai.turns.heard import UNJUDGED, Group, Unanswered, by_speaker, wants_answer
 from evennia_ai.turns.moderation import Moderator, moderate
 from evennia_ai.turns.options import EMOTES, AssistantConfig, Layer
-from evennia_ai.turns.runtime import Runtime
+from evennia_ai.turns.runtime import UNJUDGED, Group, Runtime, Unanswered, by_speaker, wants_answer
 from evennia_ai.turns.spend import SharedSpend, SpendHandler
 from evennia_ai.turns.state import StateHandler
 from evennia_ai.turns.tools.execution import ToolRegistry
@@ -194,8 +193,8 @@ class Assistant:
             config.ledger_max_tokens,
         )
         facts, call = self.mind.model.facts(name), self.spend.call_limits.get("tokens")
-        is_tried, fixed = name in self.spend.shared.trying, self.runtime.fixed_tokens
-        return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base, is_tried)
+        fixed = self.runtime.fixed_tokens
+        return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base)
 
     def usage(self, history_tokens: int | None = None) -> float:
         """The share of its room that history, summaries and queued events take; constant time.

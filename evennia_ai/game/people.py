@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evennia_ai.game.seeing import find, is_assistant, is_person, names_of, seen, stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import telling_words
-from evennia_ai.turns.heard import TO
+from evennia_ai.turns.runtime import TO
 from evennia_ai.turns.turn_taking import DIRECT, Line, Person, Talk, answerers
 
 if TYPE_CHECKING:

@@ -29,12 +29,11 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.models import Event, Spend
-from evennia_ai.turns.heard import by_speaker, wants_answer
 from evennia_ai.turns.options import Layer
-from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES
-from evennia_ai.turns.schema import SCRIPT
+from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES, by_speaker, wants_answer
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import FORGOTTEN
+from evennia_ai.turns.state import SCRIPT
 from evennia_ai.turns.tools.execution import ToolRegistry
 from evennia_ai.turns.turn_taking import replied
 

@@ -21,6 +21,7 @@ from types import NoneType, UnionType
 from typing import (
     Any,
     Generic,
+    Literal,
     Protocol,
     Self,
     TypeVar,
@@ -209,7 +210,7 @@ def _shape(kind: Any) -> tuple[tuple[str, Reader, object], ...]:
         _SHAPES[kind] = tuple(
             (
                 each.name,
-                _reader(hints[each.name]),
+                reader_of(hints[each.name]),
                 each.default if each.default_factory is MISSING else each.default_factory(),
             )
             for each in fields(kind)
@@ -217,22 +218,31 @@ def _shape(kind: Any) -> tuple[tuple[str, Reader, object], ...]:
     return _SHAPES[kind]
 
 
-def _reader(kind: Any) -> Reader:
+def reader_of(kind: Any) -> Reader:
+    """Makes a value of this type of stored data; raises `Unreadable` where that cannot be."""
     origin, args = get_origin(kind), get_args(kind)
     if kind is Any:
         return lambda value: value
     if origin in (Union, UnionType):
-        read = _reader(next(each for each in args if each is not NoneType))
+        read = reader_of(next(each for each in args if each is not NoneType))
         return lambda value: None if value is None else read(value)
-    if origin is tuple:
-        read = _reader(args[0])
-        return lambda value: tuple(map(read, _of(list | tuple, value)))
+    if origin is Literal:
+        return lambda value: _one_of(args, value)
+    if origin in (tuple, list):
+        read = reader_of(args[0])
+        return lambda value: origin(map(read, _of(list | tuple, value)))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        read = _reader(args[1])
+        read = reader_of(args[1])
         return lambda value: {key: read(each) for key, each in _of(Mapping, value).items()}
     if issubclass(kind, Stored):
         return lambda value: kind.from_dict(value)
     return {str: _text, int: _number, float: _amount, bool: _flag}[kind]
+
+
+def _one_of(words: Sequence[str], value: Any) -> str:
+    if value not in words:
+        raise Unreadable("none of " + ", ".join(words))
+    return str(value)
 
 
 def _of(kind: Any, value: Any) -> Any:

@@ -251,7 +251,6 @@ class Limits:
     wanted: Caps  # of the regions, as configured
     fixed: int  # tokens of system text, tools and ledger in the last prompt
     is_base: bool  # whether it completes texts, without roles
-    is_tried: bool = False  # whether a trial of it goes on, behind which its tools are offered
 
     @property
     def tokens(self) -> int:
@@ -286,7 +285,7 @@ class Limits:
 
         The offline model is; another one where a trial found that it talks as well with them.
         """
-        may_call = not (self.is_base or self.only_talks or self.is_tried)
+        may_call = not (self.is_base or self.only_talks)
         return self.model == OFFLINE_MODEL or (may_call and bool(self.facts.calls_tools))
 
     @property
@@ -303,7 +302,7 @@ class Limits:
         """How the model speaks and acts, in words."""
         if self.calls_tools:
             return self.facts.speech or SPEAKS_AND_CALLS
-        if self.is_base or (self.facts.calls_tools is not None and not self.is_tried):
+        if self.is_base or self.facts.calls_tools is not None:
             return "words alone (orders are read from what people say)"
         return "words alone, until it has been tried with tools"
 

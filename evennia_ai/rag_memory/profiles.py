@@ -205,7 +205,7 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
 
 def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
     """Name, kind and last time (ISO 8601) of the place and of each speaker since the last night."""
-    since, history = utc_iso(script.state.last_sleep.get("at", 0.0)), script.history
+    since, history = utc_iso(script.state.last_sleep.at), script.history
     left = (
         history.segment(key)
         for record in takewhile(lambda r: r.at >= since, history.newest_compactions())

@@ -27,7 +27,7 @@ def change_option(
     """
     name, key = option_called(called)
     label = f"{name}.{key}" if key else name
-    before, problems = getattr(script.config, name), set(script.state.problems)
+    before, problems = getattr(script.config, name), set(script.state.configuration.problems)
     is_default = text.strip().lower() in ("", "default")
     values: dict[str, Any] = {}
     if key:
@@ -47,7 +47,9 @@ def change_option(
     lines = [f"{script.obj.key}: {label} {says.removesuffix('.')}."]
     if was != now:
         lines.append(f"It was: {shown(was)}")
-    return lines + [str(p) for p in script.state.problems if p.name == name or p not in problems]
+    return lines + [
+        str(p) for p in script.state.configuration.problems if p.name == name or p not in problems
+    ]
 
 
 def set_options(

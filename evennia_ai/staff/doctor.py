@@ -304,7 +304,7 @@ def _findings(script: Any, reads_all: bool, name: str) -> Iterator[Check]:
         remedy = f"Type in the game: ai/approve {name}"
         yield _remark(f"{name}: {waits} call(s) of tools wait for approval", remedy)
     if reads_all:
-        for problem in script.state.problems:
+        for problem in script.state.configuration.problems:
             yield _remark(f"{name}: {problem}", f"Type: aiconfig {name}")
 
 

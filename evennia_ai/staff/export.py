@@ -27,7 +27,7 @@ from evennia_ai.privacy.export import export_folder, write_export
 from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import book_for, own_book, take_book
 from evennia_ai.turns.options import OPTIONS, check_option
-from evennia_ai.turns.schema import SCRIPT
+from evennia_ai.turns.state import SCRIPT
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
 # What an imported assistant does not take: it begins switched on, with nothing waiting and with

@@ -19,7 +19,7 @@ from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.folding import empty_unused
 from evennia_ai.staff.explanation import is_reply, spoken
-from evennia_ai.turns.heard import by_speaker, wants_answer
+from evennia_ai.turns.runtime import by_speaker, wants_answer
 
 # Characters of a line that an answer quotes.
 QUOTED_CHARS = 80

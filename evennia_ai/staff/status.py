@@ -15,6 +15,7 @@ from evennia_ai.sleep.compaction.plan import STALE
 from evennia_ai.staff.show import ago, counted, moment, price_of
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder
+from evennia_ai.turns.state import SleepReport
 from evennia_ai.turns.tools.execution import waiting_calls
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def status_lines(script: "AssistantScript") -> list[str]:
         *_sleep_lines(state.last_sleep),
         f"Since the server started: {_since_start(runtime.counts)}",
         f"Last trouble: {trouble if runtime.last_error else 'none'}",
-        *(f"Wrong setting: {problem}" for problem in state.problems),
+        *(f"Wrong setting: {problem}" for problem in state.configuration.problems),
         *(f"Warning: {warning}" for warning in warnings(script)),
     ]
 
@@ -162,11 +163,11 @@ def stored_lines(script: "AssistantScript") -> list[str]:
     ]
 
 
-def _sleep_lines(last: dict[str, Any]) -> list[str]:
-    if not last:
+def _sleep_lines(last: SleepReport) -> list[str]:
+    if not last.at:
         return ["Last sleep: never"]
-    lines = [f"Last sleep: {moment(utc_iso(last.get('at', 0)))}"]
-    for name, entry in last.get("steps", {}).items():
+    lines = [f"Last sleep: {moment(utc_iso(last.at))}"]
+    for name, entry in last.steps.items():
         if not entry.get("success", True):
             outcome = f"failed: {entry.get('failure', 'the log says why')}"
         elif entry.get("skipped"):

@@ -46,8 +46,8 @@ from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
 from evennia_ai.turns.tools.asking import read_answer, show_question
-from evennia_ai.turns.tools.base import ToolContext
-from evennia_ai.turns.tools.execution import Outcome, ToolCall, batches, run_call
+from evennia_ai.turns.tools.base import ToolCall, ToolContext
+from evennia_ai.turns.tools.execution import Outcome, batches, run_call
 
 # Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
 _DRAWN_CHARS = 8_000
@@ -57,16 +57,13 @@ TURN_CONTEXTS = 4
 SLOW_SHARE = 0.5
 # Share of a turn's time behind which no tools are called any more.
 TOOLS_SHARE = 2 / 3
-# Calls of the offline model behind a bound: it may look something up.
+# Calls that the offline model has at least behind a bound: it may look something up.
 OFFLINE_CALLS = 3
 # A call that starts shortly before the turn's deadline still gets this long.
 LEAST_TIMEOUT_S = 1.0
 # So often a prompt is made shorter because a model's window is smaller than was known. Where the
 # server names no figure, each time halves it: from the default limit down to 1,600 tokens.
 FITS = 6
-# After so many replies in a row that only write something down, the offline model answers: tiny
-# models go on for ever.
-MOST_NOTES = 3
 # A note of less importance is not what somebody ordered.
 REMEMBERED_IMPORTANCE = 8
 # Who is asked: the assistant's own model; at a bound the same for the last time, without tools;
@@ -85,8 +82,8 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
         answered; what was stored until then stays.
     """
-    turn, aside, notes = _Turn(script, request), "", 0
-    report, traits = turn.report, script.tools.traits
+    turn, aside = _Turn(script, request), ""
+    report = turn.report
     yield turn.follow_order()
     while (answer := (yield turn.next_answer())) is not None:
         reply, text, calls = answer.reply, answer.text, turn.permitted(answer.calls)
@@ -99,15 +96,12 @@ def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
         outcomes: list[Outcome] = yield turn.act(text, calls, reply)
         is_noticed = bool(aside or report.spoken or turn.tools.has_acted)
         concluded = is_noticed and all(outcome.concluded for outcome in outcomes)
+        ended = any(outcome.ended for outcome in outcomes)
         # The offline model costs nothing, and says what came of it.
-        if turn.has_ended or (concluded and reply.model != OFFLINE_MODEL):
+        if ended or (concluded and reply.model != OFFLINE_MODEL):
             if aside and not report.spoken and turn.is_fit(aside, reply.model):
                 yield turn.speak(aside)
             break
-        only_notes = {call.name for call in calls} <= traits.tells_nothing_new - traits.recalls
-        notes = notes + 1 if only_notes else 0
-        if notes == MOST_NOTES and not aside and turn.is_needed() and turn.wants_offline():
-            turn.level = OFFLINE
     show_question(turn.tools)
     return report
 
@@ -151,7 +145,6 @@ class _Turn:
         self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
         self.is_moderated = False  # whether it replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
-        self.has_ended = False  # whether a tool ended it
         self.level = OWN
         self.calls_left = request.max_iterations
         self.tools_until = request.deadline - (1 - TOOLS_SHARE) * script.config.turn_timeout_s
@@ -187,7 +180,7 @@ class _Turn:
         if self.level == OWN:
             self.level, self.calls_left = LAST, 1
         elif self.level == LAST and self.wants_offline():
-            self.level, self.calls_left = OFFLINE, OFFLINE_CALLS
+            self.level, self.calls_left = OFFLINE, max(self.calls_left, OFFLINE_CALLS)
         else:
             self.script.trouble("a turn reached its bounds without an answer")
             self.show_trouble()
@@ -204,16 +197,17 @@ class _Turn:
     def ask(self) -> Steps[_Answer | None]:
         """One model call; fires with its reply, or None if there is none.
 
-        The offline model has a prompt of its own.
+        The offline model has a prompt of its own, of which nothing is noted.
         """
         script, is_offline = self.script, self.level == OFFLINE
         self.report.fell_back |= is_offline
+        make_prompt = draft_prompt if is_offline else build_prompt
         self.calls_left -= 1
         answer: _Answer | None = None
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
             with script.state.pinned():
-                prompt = build_prompt(script, self.character, self.request, **self._shown())
+                prompt = make_prompt(script, self.character, self.request, **self._shown())
             if not prompt.fits:
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
                 if not is_offline:
@@ -298,7 +292,7 @@ class _Turn:
         """
         script, request = self.script, self.request
         has_tools, is_posed = script.limits().calls_tools, request.channel == "pose"
-        if has_tools or is_posed or self.tools.unasked or not self.tools.own_lines():
+        if has_tools or is_posed or self.tools.unasked or not self.tools.own_lines(posed=False):
             return
         model = OFFLINE_MODEL
         prompt = draft_prompt(script, self.character, request, since=self.since, model=model)
@@ -419,15 +413,13 @@ class _Turn:
                 for outcome in of_batch
             )
             self.report.tools += [call.name for call in batch]
-            self.has_ended |= ended
             outcomes += of_batch
         return outcomes
 
     def _whispered_to(self, call: ToolCall) -> str:
         """Stable id of whom a call in a public turn whispers to; empty if it whispers to nobody."""
         target = str(call.arguments.get("target") or "")
-        to_one = self.script.tools.traits.to_one
-        if call.name not in to_one or self.request.audience != PUBLIC or not target:
+        if not call.tool.to_one or self.request.audience != PUBLIC or not target:
             return ""
         try:
             return self.script.game.named(target, "people").id
@@ -467,7 +459,7 @@ class _Turn:
             said = " ".join([text, *(call["function"]["arguments"] for call in tool_calls)])
             if memories := drawn_on(self.tools.retrieved, said[:_DRAWN_CHARS]):
                 metadata[MEMORIES] = [hit.to_dict() for hit in memories]
-        if self.budget and (text or any(call.speaks for call in calls)):
+        if self.budget and (text or any(call.tool.speaks for call in calls)):
             # What a reply that is stored now rests on.
             request, report, tools = self.request, self.report, self.tools
             trace = ReplyTrace(
@@ -539,7 +531,7 @@ class _Turn:
 def _is_order(call: ToolCall) -> bool:
     """Whether a call does something: looks and searches are no orders, nor is a mere note."""
     tool = call.tool
-    if tool is None or call.fault or tool.silent or tool.recalls:
+    if call.fault or tool.silent or tool.recalls:
         return False
     if "importance" in call.arguments:
         return bool(call.arguments["importance"] >= REMEMBERED_IMPORTANCE)

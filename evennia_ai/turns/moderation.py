@@ -20,8 +20,7 @@ from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.language.words import storable
 from evennia_ai.protocol import Assistant
-from evennia_ai.turns.tools.base import NOT_SAID
-from evennia_ai.turns.tools.execution import ToolCall
+from evennia_ai.turns.tools.base import NOT_SAID, ToolCall
 
 # A function that takes longer counts as failed.
 TIMEOUT_S = 5.0
@@ -39,8 +38,6 @@ Submit = Callable[[Function, str, About], "Deferred[str | None]"]
 
 class Moderator:
     """Asks the function of the game, on daemon threads.
-
-    The same words of the same speaker, heard by several assistants, are asked about once.
 
     Args:
         load: Imports the function, at the first question.
@@ -61,28 +58,16 @@ class Moderator:
             for kind in ("heard", "said")
         }
         self._lines = {kind: DeferredSemaphore(THREADS) for kind in self._submit}
-        self._shared: dict[tuple[object, ...], list[Deferred[str | None]]] = {}
         self.told_at = float("-inf")  # when staff were told last that it fails
 
     def ask(self, text: str, about: About) -> "Deferred[str | None]":
         """Fires with what the function returns; fails with what it raised, or `TimeoutError`."""
-        mine: Deferred[str | None] = Deferred()
-        what = (text, *(value for key, value in about.items() if key != "assistant"))
-        waiting = self._shared.setdefault(what, [])
-        waiting.append(mine)
 
         def asked() -> "Deferred[str | None]":  # the time in line does not count
             answer = self._submit[about["kind"]](self._call, text, about)
             return in_time(answer, TIMEOUT_S, self._clock)
 
-        def share(result: object) -> None:
-            for each in self._shared.pop(what):
-                if not each.called:
-                    each.callback(result)  # type: ignore[arg-type]
-
-        if len(waiting) == 1:
-            self._lines[about["kind"]].run(asked).addBoth(share)
-        return mine
+        return self._lines[about["kind"]].run(asked)
 
     def warm_up(self) -> None:
         """Import the function, so that the first line need not wait for it."""
@@ -101,23 +86,16 @@ class Moderator:
 def moderate(script: Assistant, event: Message) -> Steps[None]:
     """Have a queued event judged; it stays in its place in the queue, or leaves it."""
     speaker, is_secret = Speaker(event.speaker_name, event.speaker_id), is_private(event.audience)
-    text = yield judge_heard(script, event.content, speaker, event.channel, is_secret)
+    text = yield judge(script, "heard", event.content, speaker, event.channel, is_secret)
     script.runtime.judged(event.id, text)
     if script.pk and script.runtime.is_called():
         script.called()
 
 
-def judge_heard(
-    script: Assistant, text: str, speaker: Speaker, channel: str, private: bool
-) -> "Deferred[str]":
-    """Fires with what is heard of somebody's text: the same, another, or an empty one."""
-    return _judge(script, "heard", text, speaker, channel, private)
-
-
 def judge_said(script: Assistant, text: str, channel: str, private: bool) -> "Deferred[str]":
     """Fires with what may be said instead of a text: the same, another, or an empty one."""
     speaker = Speaker(script.obj.key, script.obj.stable_id)
-    return _judge(script, "said", text, speaker, channel, private)
+    return judge(script, "said", text, speaker, channel, private)
 
 
 @inlineCallbacks
@@ -127,10 +105,9 @@ def judge_call(script: Assistant, call: ToolCall, private: bool) -> Steps[ToolCa
     If what it says is refused, its text is `NOT_SAID`, which no tool says.
     """
     text = call.arguments.get("text")
-    if not call.speaks or call.fault or not isinstance(text, str):
+    if not call.tool.speaks or call.fault or not isinstance(text, str):
         return call  # what cannot be read is not run either
-    is_secret = private or call.name in script.tools.traits.to_one
-    passed = yield judge_said(script, text, call.name, is_secret)
+    passed = yield judge_said(script, text, call.name, private or call.tool.to_one)
     if passed == text:
         return call
     arguments = {**call.arguments, "text": passed or NOT_SAID}
@@ -139,7 +116,7 @@ def judge_call(script: Assistant, call: ToolCall, private: bool) -> Steps[ToolCa
 
 
 @inlineCallbacks
-def _judge(
+def judge(
     script: Assistant, kind: str, text: str, speaker: Speaker, channel: str, private: bool
 ) -> Steps[str]:
     """Fires with the text to go on with, empty if it is refused; fails only if cancelled.

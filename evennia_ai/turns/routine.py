@@ -13,8 +13,8 @@ from evennia_ai.turns.turn_taking import THREAD_S
 
 # Words for a step of the way.
 THERE, WALKS, BARRED, LOST = "there", "walks", "barred", "lost"
-# It stays in a talk so long beyond its time, and goes to bed when it has been quiet for this long.
-STAYS_S, BED_S = 600.0, 300.0
+# It goes to bed when it has been quiet for this long.
+BED_S = 300.0
 _WHY = {BARRED: "the way is barred", LOST: "no way leads there"}
 
 MOST_STOPS = 24
@@ -95,8 +95,6 @@ def follow_routine(script: Assistant) -> str:
     routine = read_routine(script.config.routine)
     clock = script.game.clock(routine.is_game, now)
     stop = routine.at(clock.hour, clock.minute)
-    if runtime.stop is None or runtime.stop[0] != stop.label:
-        runtime.stop, runtime.stop_told = (stop.label, now), False
     is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
     quiet_s = runtime.quiet_s(now)
     if stop.place.lower() == SLEEP:
@@ -111,11 +109,7 @@ def follow_routine(script: Assistant) -> str:
     if is_asleep:
         script.wake()
     if quiet_s < THREAD_S:
-        if now - runtime.stop[1] < STAYS_S:
-            return ""
-        if not runtime.stop_told:
-            runtime.stop_told = True
-            script.act_out(script.own_notice("leaving"))
+        return ""  # it never leaves a talk
     return _step(script, stop)
 
 

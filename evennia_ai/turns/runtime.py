@@ -8,7 +8,7 @@ import json
 import time
 import zlib
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -23,12 +23,70 @@ from evennia_ai.history.messages import SPEECH, Message, is_by, utc_iso
 from evennia_ai.language.tables import DEFAULT, language_of
 from evennia_ai.llm_interaction.budget import BudgetLog
 from evennia_ai.llm_interaction.values import ShownNotes
-from evennia_ai.turns.heard import UNJUDGED, Group, Unanswered, wants_answer
 from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
 
 T = TypeVar("T")
+
+
+# Key of an event's metadata: whether this assistant is to answer it.
+ANSWER = "answer"
+# Key of an event's metadata: the stable id of whom it was said to, where the game tells that.
+TO = "to"
+# Key of a queued event's metadata: the game's moderation has not let it pass yet.
+UNJUDGED = "unjudged"
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one speaker said to one audience, oldest first."""
+
+    audience: str
+    events: tuple[Message, ...]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Audience and speaker, which no two groups share."""
+        return self.audience, self.events[0].speaker_id
+
+
+def by_speaker(events: Iterable[Message]) -> tuple[Group, ...]:
+    """Events in groups of one audience and one speaker each, in order of their first event."""
+    groups: dict[tuple[str, str], list[Message]] = {}
+    for event in events:
+        groups.setdefault((event.audience, event.speaker_id), []).append(event)
+    return tuple(Group(audience, tuple(items)) for (audience, _), items in groups.items())
+
+
+def wants_answer(event: Message) -> bool:
+    """Whether an event calls for a turn: speech that it is to answer, past moderation."""
+    is_judged = UNJUDGED not in event.metadata
+    return is_judged and event.channel in SPEECH and bool(event.metadata.get(ANSWER, True))
+
+
+def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:
+    """Events with each ``move`` turned into an arrival or a departure.
+
+    A game announces both while the mover stands in the room. A moment later, those who are `here`
+    (stable ids) have arrived, and the others have left.
+    """
+    present = set(here)
+    return [
+        replace(event, channel="arrive" if event.speaker_id in present else "leave")
+        if event.channel == "move"
+        else event
+        for event in events
+    ]
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """A turn that failed because no model answered."""
+
+    group: Group
+    tries: int  # how often it was tried
+    due: float  # when it is tried again, seconds since the epoch
 
 
 class TurnLock:
@@ -194,11 +252,8 @@ class Runtime:
     refused: tuple[float, str] | None = None
     proposals: dict[str, Proposal] = field(default_factory=dict)  # acts that wait, by asker
     notes: dict[str, deque[float]] = field(default_factory=dict)  # their times, by who caused them
-    told_enough: dict[str, float] = field(default_factory=dict)  # when they last were, by person
     company_at: float = float("-inf")  # when a player was last near, at a tick
     cue: Cue | None = None  # the newest reason to speak unasked that no turn has taken
-    stop: tuple[str, float] | None = None  # the entry of its routine that holds, and since when
-    stop_told: bool = False  # whether it has excused itself for that entry
     ends: bool = False  # whether the server stops: what is heard from now on is saved at once
     cannot_store: bool = False  # whether the last tick could not write into the database
 

@@ -4,18 +4,15 @@ A call counts when its reply is there. What the calls that go on are likely to c
 the caps until then, so that no more than one call goes beyond a cap.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
-from twisted.internet.defer import CancelledError, Deferred, fail, inlineCallbacks, succeed
-from twisted.python.failure import Failure
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
 
 from evennia_ai.background import Steps
-from evennia_ai.errors import SpendError
-from evennia_ai.history.messages import new_id
+from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, draft_prompt, model_request
@@ -24,16 +21,18 @@ from evennia_ai.protocol import Assistant
 from evennia_ai.turns.runtime import OWN_CALLS_A_MINUTE
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
+    DEFAULT,
+    GAME,
     NEAR,
     OFFLINE_A_MINUTE,
     Amount,
     Cap,
     Holder,
+    SpendCaps,
     SpendTable,
     caps_of,
     fitted,
     likely,
-    read_limits,
     span,
 )
 
@@ -47,7 +46,7 @@ NOT_OWN = (CONTEXT_AWAKE, "tick", "summary", CONTEXT_PRE_COMPACTION)
 _EMBEDDED_BYTES = 3
 
 
-@dataclass
+@dataclass(eq=False)
 class RunningCall:
     """A call that goes on."""
 
@@ -55,9 +54,18 @@ class RunningCall:
     account: str  # who pays besides; empty for nobody
     amount: Amount  # what it is likely to cost
 
-    def counts_for(self, holder: Holder) -> bool:
-        """Whether a holder pays for it."""
-        return not holder or getattr(self, holder[0]) == holder[1]
+    @property
+    def payers(self) -> tuple[Holder, ...]:
+        """Who pays for it."""
+        return GAME, ("assistant", self.assistant), ("account", self.account)
+
+
+@dataclass(eq=False)
+class Made:
+    """A call that a player caused."""
+
+    at: float  # seconds since the epoch; -inf where no model answered, and it counts no more
+    is_offline: bool  # whether the offline model answered it
 
 
 class SharedSpend:
@@ -79,22 +87,22 @@ class SharedSpend:
     ):
         self.table, self.runs_here = table, runs_here
         self._hidden = hidden
-        self.calls: dict[str, RunningCall] = {}
+        self.calls: list[RunningCall] = []
         self.unpriced: set[str] = set()  # models whose last reply came without a price
         # What staff were told of caps: the first day that it counts from, and how far.
         self.alerted: dict[Cap, tuple[str, str]] = {}
         self._setting = setting
         self._day = ""  # of the newest call
         self._limits: dict[str, Mapping[str, float]] = {}  # of assistants, by scope
-        # When models were last tried out, by name, and those that are being tried.
-        self._tried: dict[str, float] = {}
-        self.trying: set[str] = set()  # the models whose trial goes on: no tools are offered yet
-        # Of the calls that each player caused lately: when, and whether of the offline model.
-        self._made: dict[str, list[tuple[float, bool]]] = {}
+        self._tried: dict[str, float] = {}  # when models were last tried out; inf while they are
+        self._made: dict[str, list[Made]] = {}  # the calls that each player caused lately
 
     def limits(self, scope: str) -> Mapping[str, float]:
         """The limits of ``game``, ``account``, ``call`` or ``player``."""
-        return read_limits(self._setting())[0].get(scope, {})
+        setting = self._setting()
+        caps = DEFAULT if setting is None else SpendCaps.model_validate(setting)
+        limits = getattr(caps, scope)
+        return {name: limit for name, limit in limits.items() if limit is not None}
 
     def limits_of(self, assistant: str) -> Mapping[str, float]:
         """The caps kept for an assistant (scope); the same object until they are changed."""
@@ -103,7 +111,7 @@ class SharedSpend:
         return self._limits[assistant]
 
     def keep_limits(self, assistant: str, limits: Mapping[str, float | None]) -> None:
-        """Keep caps of an assistant, out of reach of Evennia's commands; None: no cap."""
+        """Keep caps, by `OWN_LIMITS`, out of reach of Evennia's commands; None: no cap."""
         both = {**self.limits_of(assistant), **limits}
         self.table.set_limits(assistant, {k: cap for k, cap in both.items() if cap is not None})
         self._limits.pop(assistant, None)
@@ -115,25 +123,22 @@ class SharedSpend:
         """
         if not payer:
             return True
-        made = [offline for _, offline in self._recent(payer, now)]
+        made = [call.is_offline for call in self._recent(payer, now)]
         if made.count(True) >= OFFLINE_A_MINUTE:
             return False
         most = self.limits("player").get("calls_minute", CALLS_A_MINUTE)
         return is_offline or made.count(False) < most
 
-    def note_call(self, payer: str, now: float, is_offline: bool = False) -> None:
+    def note_call(self, payer: str, now: float, is_offline: bool = False) -> Made:
         """Note a call; players who have caused none lately are forgotten."""
+        made = Made(now, is_offline)
         if payer:
-            self._made[payer] = [*self._recent(payer, now), (now, is_offline)]
+            self._made[payer] = [*self._recent(payer, now), made]
             self._made = {who: calls for who in self._made if (calls := self._recent(who, now))}
+        return made
 
-    def drop_call(self, payer: str, at: float) -> None:
-        """Forget a call of a model that gave no answer."""
-        if (at, False) in self._made.get(payer, ()):
-            self._made[payer].remove((at, False))
-
-    def _recent(self, payer: str, now: float) -> list[tuple[float, bool]]:
-        return [call for call in self._made.get(payer, ()) if 0 <= now - call[0] < RATE_S]
+    def _recent(self, payer: str, now: float) -> list[Made]:
+        return [call for call in self._made.get(payer, ()) if 0 <= now - call.at < RATE_S]
 
     @property
     def is_default(self) -> bool:
@@ -150,31 +155,18 @@ class SharedSpend:
         """Find out in the background how a model may call tools, if that is unknown.
 
         It is counted for the game and under its cap. Where no answer came, or the cap is reached,
-        it is tried again after a while. Behind it `then` is called. Fires when both are over: only
-        then tools are offered, as `then` may let the model's server read what they change. None if
-        there is no trial.
+        it is tried again after a while. Behind it `then` is called. Fires when both are over. None
+        if there is no trial.
         """
         is_known = model == OFFLINE_MODEL or client.facts(model).calls_tools is not None
-        is_new = 0 <= now - self._tried.get(model, -inf) < TRIAL_AGAIN_S
-        if is_known or is_new or model in self.trying:
+        last = self._tried.get(model, -inf)
+        if is_known or last == inf or 0 <= now - last < TRIAL_AGAIN_S:
             return None
-        self._tried[model] = now
-        self.trying.add(model)
+        self._tried[model] = inf
+        done = self._for_game("trial", client.trial, model, now)
         # A server that does not answer shows in the calls that matter.
-        done = self._for_game("trial", client.trial, model, now).addErrback(lambda _: None)
-        done.addCallback(lambda _: then())
-        return done.addBoth(lambda _: self.trying.discard(model))
-
-    @contextmanager
-    def as_if_tried(self, model: str) -> Iterator[None]:
-        """For a prompt that is read ahead: it is as it will be when the model's trial is over."""
-        is_trying = model in self.trying
-        self.trying.discard(model)
-        try:
-            yield
-        finally:
-            if is_trying:
-                self.trying.add(model)
+        done.addErrback(lambda _: None).addCallback(lambda _: self._tried.update({model: now}))
+        return done.addCallback(lambda _: then())
 
     @inlineCallbacks
     def _for_game(
@@ -245,7 +237,7 @@ class SharedSpend:
             self.alerted = {
                 cap: told for cap, told in self.alerted.items() if cap.holder[1:] != (account,)
             }
-            for call in self.calls.values():
+            for call in self.calls:
                 call.account = heir if call.account == account else call.account
 
 
@@ -259,15 +251,6 @@ class SpendHandler:
     def holder(self) -> Holder:
         """The assistant as one who pays."""
         return "assistant", self._script.scope
-
-    @property
-    def limits(self) -> Mapping[str, float]:
-        """The caps that `spend_caps` may only lower; the same object until they are changed."""
-        return self.shared.limits_of(self._script.scope)
-
-    def keep_limits(self, limits: Mapping[str, float | None]) -> None:
-        """Keep caps, by `OWN_LIMITS`, out of reach of Evennia's commands; None: no cap."""
-        self.shared.keep_limits(self._script.scope, limits)
 
     def today(self) -> Amount:
         """What the assistant has spent today."""
@@ -289,10 +272,8 @@ class SpendHandler:
         """
         own = self._script.model_name, *self._script.config.llm_fallback_models
         caps = self._all_caps(self.account(asker), own if models is None else models)
-        return next((cap for cap in caps if self._used(cap) >= share * cap.limit), None)
-
-    def _used(self, cap: Cap) -> float:
-        return self.shared.used(cap, self._script.now())
+        now = self._script.now()
+        return next((c for c in caps if self.shared.used(c, now) >= share * c.limit), None)
 
     def caps(self) -> tuple[Cap, ...]:
         """The assistant's own caps."""
@@ -324,24 +305,33 @@ class SpendHandler:
         is_capped = any(cap.unit == "cost" for cap in self._all_caps(""))
         return is_capped and self._script.model_name in self.shared.unpriced
 
-    def complete(self, request: ModelRequest, asker: str | None = None) -> "Deferred[ModelReply]":
+    @inlineCallbacks
+    def complete(self, request: ModelRequest, asker: str | None = None) -> Steps[ModelReply]:
         """Ask a model within the caps, for somebody (stable id) or for the assistant itself.
 
         Fires with the reply; fails as `ModelClient.complete`, and with `SpendError` at a cap or
-        where a player, or the assistant itself, has caused enough calls for a while.
+        where a player, or the assistant itself, has caused enough calls for a while. A call counts
+        for its player if the model itself gives the answer.
         """
-        script, now, payer = self._script, self._script.now(), self._payer(asker)
+        script, is_offline = self._script, request.model == OFFLINE_MODEL
         if not self.may_answer(asker, request.model):
-            return fail(SpendError("this player has caused enough calls for a while"))
-        is_offline = request.model == OFFLINE_MODEL
-        self.shared.note_call(payer, now, is_offline)
+            raise SpendError("this player has caused enough calls for a while")
+        made = self.shared.note_call(self._payer(asker), script.now(), is_offline)
+        reply: ModelReply
         if is_offline:
-            return script.mind.model.complete(request)
-        if asker is not None or request.purpose in NOT_OWN:
-            return self._counted(request, self.account(asker), payer)
-        if self.own_wait_s():
-            return fail(SpendError("the assistant has made enough calls for itself for a while"))
-        return self._paid(self._own(request), "")
+            reply = yield script.mind.model.complete(request)
+            return reply
+        if asker is None and request.purpose not in NOT_OWN:
+            if self.own_wait_s():
+                raise SpendError("the assistant has made enough calls for itself for a while")
+            request = self._own(request)
+        try:
+            reply = yield self._paid(request, self.account(asker))
+        except (ModelError, SpendError):  # if it is cancelled, the provider may go on with it
+            made.at = -inf
+            raise
+        made.is_offline = reply.model == OFFLINE_MODEL  # as a fallback
+        return reply
 
     def try_out(self) -> "Deferred[None] | None":
         """Find out how the assistant's own model may call tools, as `SharedSpend.try_out`.
@@ -354,23 +344,6 @@ class SpendHandler:
         return self.shared.try_out(
             script.mind.model, script.model_name, script.now(), self.read_ahead
         )
-
-    def _counted(self, request: ModelRequest, account: str, payer: str) -> "Deferred[ModelReply]":
-        """A paid call that counts for its payer only if the model itself gave the answer."""
-        now = self._script.now()
-
-        def replied(reply: ModelReply) -> ModelReply:
-            if reply.model == OFFLINE_MODEL:  # as a fallback
-                self.shared.drop_call(payer, now)
-                self.shared.note_call(payer, now, is_offline=True)
-            return reply
-
-        def failed(failure: Failure) -> Failure:
-            if not isinstance(failure.value, CancelledError):  # the provider may go on with it
-                self.shared.drop_call(payer, now)
-            return failure
-
-        return self._paid(request, account).addCallbacks(replied, failed)
 
     def own_wait_s(self) -> float:
         """Seconds until the assistant may make a call for itself; 0 if it may now."""
@@ -396,8 +369,7 @@ class SpendHandler:
         is_own = script.enabled and script.mind.model.facts(script.model_name).own
         if not is_own or script.limits().only_talks or self.own_wait_s():
             return succeed(None)
-        with self.shared.as_if_tried(script.model_name):
-            prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
+        prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
         request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
         script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
         return script.mind.model.complete(self._own(request)).addCallbacks(
@@ -435,17 +407,16 @@ class SpendHandler:
             self._alert(asked, asked.limit)
             raise SpendError(f"{asked} leaves no room for it")
         for cap in self._all_caps(account, models):
-            used = self._used(cap)
+            used = shared.used(cap, script.now())
             if used >= cap.limit:
                 self.tell_staff(account)
                 raise SpendError(f"{cap} is reached, {cap.until}")
-            going_on = (c.amount for c in shared.calls.values() if c.counts_for(cap.holder))
+            going_on = (call.amount for call in shared.calls if cap.holder in call.payers)
             if used + cap.used(sum(going_on, Amount())) >= cap.limit:
                 raise SpendError(f"calls that go on may use all that {cap} leaves")
         amount = likely(asked, price, is_own=all(map(shared.runs_here, models)))
         call = RunningCall(script.scope, account, amount)
-        key = new_id("s")
-        shared.calls[key] = call
+        shared.calls.append(call)
         spent, model = Amount(), request.model  # a call that fails is not billed
         try:
             reply: ModelReply = yield script.mind.model.complete(asked)
@@ -457,7 +428,7 @@ class SpendHandler:
             spent = amount  # the provider may go on with it
             raise
         finally:
-            del shared.calls[key]
+            shared.calls.remove(call)
             # `account` may be forgotten meanwhile. Where it fails, the reply must not be lost.
             count = partial(self.add, spent, request.purpose, model, call.account)
             if spent != Amount():
@@ -467,7 +438,7 @@ class SpendHandler:
     def tell_staff(self, account: str) -> None:
         """Alert staff of caps of a call that are reached or nearly so, once in a window each."""
         for cap in self._all_caps(account):
-            self._alert(cap, self._used(cap))
+            self._alert(cap, self.shared.used(cap, self._script.now()))
 
     def _alert(self, cap: Cap, spent: float) -> None:
         is_reached, alerted = spent >= cap.limit, self.shared.alerted

@@ -6,8 +6,10 @@ All values are plain and frozen. A `SpendTable` adds the amounts up, `assistant.
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
 from datetime import date, timedelta
-from math import copysign, inf, isfinite
-from typing import Protocol
+from math import copysign, inf
+from typing import Annotated, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.stored import as_amount, as_count, as_time
@@ -26,24 +28,34 @@ WINDOWS, UNITS = ("day", "month"), ("tokens", "cost")
 LIMITS = tuple(f"{unit}_{window}" for window in WINDOWS for unit in UNITS)
 # The limits of an assistant's own: the option `spend_caps`.
 OWN_LIMITS = (*LIMITS, "tokens_call")
-# The setting's parts and the limits that each may name.
-SCOPES: Mapping[str, tuple[str, ...]] = {
-    "game": LIMITS,
-    "account": LIMITS,
-    "call": UNITS,
-    "player": ("calls_minute",),
-}
 # Most model calls that one ordinary player causes in a minute, by default.
 CALLS_A_MINUTE = 20
 # Most lines of one ordinary player that the offline model answers in a minute: it costs nothing, so
 # only a flood meets this limit.
 OFFLINE_A_MINUTE = 60
-# What holds while the setting is not set, for models that do not run on the game's own machine.
-DEFAULT: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 2_000_000}}
-# What holds while the setting cannot be read: no call that costs anything.
-CLOSED: Mapping[str, Mapping[str, float]] = {"game": {"tokens_day": 0}}
 # A reply shorter than this is not worth a call.
 LEAST_REPLY_TOKENS = 16
+
+
+_Bound = Annotated[float, Field(ge=0, strict=True, allow_inf_nan=False)] | None
+_Limits = dict[Literal["tokens_day", "cost_day", "tokens_month", "cost_month"], _Bound]
+
+
+class SpendCaps(BaseModel):
+    """The setting ``EVENNIA_AI_SPEND_CAPS``: its parts, and the limits that each may name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    game: _Limits = {}
+    account: _Limits = {}
+    call: dict[Literal["tokens", "cost"], _Bound] = {}
+    player: dict[Literal["calls_minute"], _Bound] = {}
+
+
+# What holds while the setting is not set, for models that do not run on the game's own machine.
+DEFAULT = SpendCaps(game={"tokens_day": 2_000_000})
+# What holds while the setting cannot be read: no call that costs anything.
+CLOSED = SpendCaps(game={"tokens_day": 0})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,37 +215,6 @@ def fitted(
             return Cap("the call", "call", unit, limit)
         room = int(min(room, most))
     return request if room == request.max_tokens else replace(request, max_tokens=room)
-
-
-def read_limits(value: object) -> tuple[Mapping[str, Mapping[str, float]], tuple[str, ...]]:
-    """The caps of the setting ``EVENNIA_AI_SPEND_CAPS``, and what is wrong with it.
-
-    If anything is wrong, the caps are `CLOSED`: a cap that cannot be read must not be none.
-    """
-    if value is None:
-        return DEFAULT, ()
-    if not isinstance(value, Mapping):
-        return CLOSED, (f"it is of type `{type(value).__name__}`, not a dict",)
-    wrong = []
-    for scope, part in value.items():
-        if not (names := SCOPES.get(scope, ())):
-            wrong.append(f"`{scope}` is none of {', '.join(SCOPES)}")
-        elif not isinstance(part, Mapping) or not (
-            set(part) <= set(names) and all(x is None or _is_limit(x) for x in part.values())
-        ):
-            wrong.append(f"`{scope}` takes a dict of {', '.join(names)} to numbers from 0 up")
-    if wrong:
-        return CLOSED, tuple(wrong)
-    caps = {
-        scope: {name: limit for name, limit in part.items() if limit is not None}
-        for scope, part in value.items()
-    }
-    return caps, ()
-
-
-def _is_limit(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and isfinite(value) and value >= 0  # type: ignore[arg-type, operator]
 
 
 def lifts(before: object, after: object) -> bool:

@@ -1,47 +1,106 @@
-"""What an assistant stores of itself: mode, signals, the queue of heard lines."""
+"""What an assistant stores of itself: mode, signals, the queue of heard lines.
+
+An odd value in one of these Attributes counts as nothing stored, and is put aside
+(`history.stored`) before something else is written in its place.
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from operator import is_not
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
-from evennia_ai.history.stored import Stored, as_dict, as_plain, each_readable
+from evennia_ai.history.stored import (
+    Reader,
+    Stored,
+    Unreadable,
+    as_dict,
+    as_plain,
+    each_readable,
+    reader_of,
+)
 from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.seen import KEY as QUARANTINE
+from evennia_ai.rag_memory.seen import Quarantined
 from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.options import (
     OPTIONS,
     AssistantConfig,
     Configuration,
     Layer,
-    Problem,
     check_option,
     configured,
 )
-from evennia_ai.turns.schema import AWAKE, SCRIPT, queued_events
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
 
 T = TypeVar("T")
-# Where the queue of heard lines is kept: its first page, and the category of the others.
-QUEUE, MORE_QUEUE = "event_queue", "ai_queue"
-# Events of a page: so many are written at most when one more is heard.
-QUEUE_PAGE = 16
 _UNSET = object()
+# The shape of what assistants store. A release that changes it counts up, and brings what older
+# ones stored up to date.
+VERSION = 1
+VERSION_KEY = "schema_version"
+AWAKE, SLEEP = "awake", "sleep"
+# Where the queue of heard lines is kept.
+QUEUE = "event_queue"
+Place = tuple[str | None, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SleepReport(Stored):
+    """When the last sleep cycle was, and what its steps did, by their names."""
+
+    at: float = 0.0  # seconds since the epoch
+    steps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+# What the Attributes of the script hold that this package writes and others may change.
+_KINDS: Mapping[str, Any] = {
+    "enabled": bool,
+    "dreamt": bool,
+    "compaction_hold": bool,
+    "operating_mode": Literal["awake", "sleep"],
+    "sleep_phase": Literal["sleeping", "dreaming", "waking"],
+    "summaries_stale": list[str],
+    "summaries_remade": list[float],
+    "conversation_begun": str,
+    "context_signals": dict[str, Any],
+    "routine_done": str,
+    "routine_alert": str,
+    "compaction_outbox": list[str],
+    "nights_done": dict[str, Any],
+    QUEUE: list[dict[str, Any]],
+    WAITING: WaitingCalls,
+    "initiative_used": Used,
+    QUARANTINE: Quarantined,
+    "greeted": dict[str, Any],
+    "last_extraction": list[str],
+    "looked_through": list[str],
+    "last_compaction": dict[str, Any],
+    "last_sleep": SleepReport,
+}
+SCRIPT: Mapping[Place, Reader] = {(None, key): reader_of(kind) for key, kind in _KINDS.items()}
+# What is read as a whole, and put aside where it cannot be.
+BODY: Mapping[Place, Reader] = {(None, "journal"): reader_of(dict[str, Any])}
 # Attributes that are loaded together with the options, in one query.
-RUNTIME_KEYS = (*(key for _, key in SCRIPT), "conversation_history", "conversation_tail")
+RUNTIME_KEYS = (*_KINDS, "conversation_history", "conversation_tail")
 
 
-def _queue_place(number: int) -> tuple[str, str | None]:
-    return (f"{number:06d}", MORE_QUEUE) if number else (QUEUE, None)
+def is_sound(read: Reader, value: object) -> bool:
+    """Whether a stored value can be used; None counts as nothing stored."""
+    try:
+        if value is not None:
+            read(value)
+    except Unreadable:
+        return False
+    return True
 
 
 class Kept(Generic[T]):
-    """An Attribute of the script as a value, read as `schema.SCRIPT` says, or as its class does.
+    """An Attribute of the script as a value.
 
     It is `empty` where nothing is stored that can be read, and written only where that changes it.
     """
@@ -50,9 +109,11 @@ class Kept(Generic[T]):
         self._key, self._empty = key, empty
 
     def __get__(self, state: "StateHandler", owner: object) -> T:
-        value, kind = state.store.get(self._key), type(self._empty)
-        read = kind.if_readable if issubclass(kind, Stored) else SCRIPT[None, self._key]
-        return (value is not None and read(value)) or self._empty  # type: ignore[return-value]
+        value = state.store.get(self._key)
+        try:
+            return self._empty if value is None else SCRIPT[None, self._key](value)
+        except Unreadable:
+            return self._empty
 
     def __set__(self, state: "StateHandler", value: T) -> None:
         if value != self.__get__(state, None):
@@ -63,12 +124,12 @@ class StateHandler:
     """Reads and writes the script's runtime and configuration Attributes."""
 
     mode: Kept[str] = Kept("operating_mode", AWAKE)  # ``awake`` or ``sleep``
-    phase = Kept[str | None]("sleep_phase", None)  # in sleep, of `schema.PHASES`; None awake
+    phase = Kept[str | None]("sleep_phase", None)  # in sleep; None awake
     dreamt = Kept("dreamt", False)  # whether the memory steps ran in this sleep
     # Whether automatic compaction waits for a manual one, after a rollback.
     hold = Kept("compaction_hold", False)
     signals = Kept[dict[str, Any]]("context_signals", {})  # context signals that are set
-    last_sleep = Kept[dict[str, Any]]("last_sleep", {})  # when the last cycle was and its report
+    last_sleep = Kept("last_sleep", SleepReport())
     extracted = Kept[list[str]]("last_extraction", [])  # ids, since the last compaction
     # Ids of messages of which an extraction has noted all there is, since the last compaction.
     looked_through = Kept[list[str]]("looked_through", [])
@@ -88,13 +149,9 @@ class StateHandler:
     def __init__(self, assistant: Assistant):
         self._assistant, self.store = assistant, assistant.store
         self._reported: set[tuple[str, str]] = set()
-        self._queue: dict[int, list[Message]] | None = None  # the saved queue, by pages
         self._stamps: tuple[object, ...] | None = None
         self._shared: tuple[Layer, ...] = ()
-        self._config = AssistantConfig()
-        self.problems: tuple[Problem, ...] = ()  # of the configuration, as it was last read
-        # The source of each option that does not have its default.
-        self.sources: Mapping[str, str] = {}
+        self.configuration = Configuration()  # as it was last read
         self._pinned: AssistantConfig | None = None
         self.store.preload((*OPTIONS, *RUNTIME_KEYS))
 
@@ -112,21 +169,18 @@ class StateHandler:
         """The configuration now; read again when an Attribute was changed."""
         if self._pinned is not None:
             return self._pinned
-        limits, layers = self._assistant.spend.limits, self._assistant.shared_options()
+        assistant = self._assistant
+        limits = assistant.shared_spend.limits_of(assistant.scope)
+        layers = assistant.shared_options()
         stamps, before = (*self.store.stamps(OPTIONS), limits), self._stamps
         if before is None or layers != self._shared or any(map(is_not, before, stamps)):
             self._stamps, self._shared = stamps, layers
-            result = self._read(layers, limits)
-            self._config, self.problems, self.sources = (
-                result.config,
-                result.problems,
-                result.sources,
-            )
-            for problem in self.problems:
+            self.configuration = self._read(layers, limits)
+            for problem in self.configuration.problems:
                 if (problem.name, problem.value) not in self._reported:
                     self._reported.add((problem.name, problem.value))
                     self._assistant.trouble(str(problem))
-        return self._config
+        return self.configuration.config
 
     def _read(self, layers: tuple[Layer, ...], limits: Mapping[str, float]) -> Configuration:
         values = {name: self.store.get(name, default=_UNSET) for name in OPTIONS}
@@ -157,38 +211,11 @@ class StateHandler:
 
         One put in by hand is no event: it could be an order in the name of somebody else.
         """
-        return [event for page in self._load_queue().values() for event in page]
-
-    def _load_queue(self) -> dict[int, list[Message]]:
-        """The stored pages of the queue by number, the first under `QUEUE`."""
-        numbers = (int(key) for key in self.store.keys(MORE_QUEUE) if key.isdigit())
-        pages = {}
-        for number in (0, *sorted(numbers)):
-            items = queued_events(self.store.get_own(*_queue_place(number)))
-            pages[number] = each_readable(items, Message.from_dict, [])
-        return pages
+        return each_readable(self.store.get_own(QUEUE), Message.from_dict, [])
 
     def save_queue(self, events: Sequence[Message]) -> None:
-        """Save the events not yet in the history: the pages on which something changed."""
-        before = self._queue if self._queue is not None else self._load_queue()
-        waiting, pages = {event.id: event for event in events}, dict[int, list[Message]]()
-        for number, page in before.items():
-            pages[number] = [waiting.pop(e.id) for e in page if e.id in waiting]
-        last = max((number for number, page in pages.items() if page), default=0)
-        for event in waiting.values():
-            if len(pages.setdefault(last, [])) >= QUEUE_PAGE:
-                last += 1
-            pages.setdefault(last, []).append(event)
-        self._queue = None  # what is stored, if a transaction around this is rolled back
-        with self.store.transaction():
-            for number, page in pages.items():
-                key, category = _queue_place(number)
-                if category and not page:
-                    self.store.delete(key, category)
-                elif page != before.get(number, []):
-                    self.store.set(key, as_plain(page), category)
-        left = {number: page for number, page in pages.items() if page or not number}
-        self.store.on_commit(partial(setattr, self, "_queue", left))
+        """Save the events not yet in the history."""
+        self.store.set(QUEUE, as_plain(events))
 
     def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:
         """Store options, as `check_option` returns them; those `unset` take their default."""
@@ -198,12 +225,15 @@ class StateHandler:
             for name in unset:
                 self.store.delete(name)
             if "spend_caps" in values or "spend_caps" in unset:
-                caps = as_dict(values.get("spend_caps"))
-                self._assistant.spend.keep_limits({name: caps.get(name) for name in OWN_LIMITS})
+                self._keep_limits(as_dict(values.get("spend_caps")))
 
     def configure_as(self, other: "StateHandler") -> None:
         """Take over the options that another assistant has set."""
         names = [name for name in OPTIONS if other.store.stamp(name) is not None]
-        caps = other.config().spend_caps
         self.configure({name: other.store.get(name) for name in names})
-        self._assistant.spend.keep_limits({name: caps.get(name) for name in OWN_LIMITS})
+        self._keep_limits(other.config().spend_caps)
+
+    def _keep_limits(self, caps: Mapping[str, float | None]) -> None:
+        """Keep caps where Evennia's commands do not reach them."""
+        limits = {name: caps.get(name) for name in OWN_LIMITS}
+        self._assistant.shared_spend.keep_limits(self._assistant.scope, limits)

@@ -11,7 +11,6 @@ from itertools import islice
 
 from twisted.internet.defer import (
     CancelledError,
-    Deferred,
     TimeoutError,
     inlineCallbacks,
     maybeDeferred,
@@ -36,11 +35,12 @@ from evennia_ai.sleep import run_sleep_tick, without_words
 from evennia_ai.sleep.compaction.behind import compact_behind
 from evennia_ai.sleep.compaction.compact import Done, Skipped, check_room, due, firing
 from evennia_ai.sleep.compaction.plan import COUNT, EMERGENCY, REQUEST, SLEEP, STALE
-from evennia_ai.turns.heard import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.initiative import CUE_S, QUIET, lately, why_not
 from evennia_ai.turns.options import within_hours
 from evennia_ai.turns.routine import follow_routine
+from evennia_ai.turns.runtime import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.spend import RATE_S
+from evennia_ai.turns.state import SleepReport
 from evennia_ai.turns.tools.execution import expire
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
@@ -172,29 +172,26 @@ class Tick:
             return "cooldown"
         self._begin_answering(late)
         yield self.script.breathe()
-        turns = capped = broken = 0
+        turns = refused = broken = 0
         for group in runtime.answering:
             shown_at = runtime.trouble_shown_at
             try:
                 if not self._may_answer(group):
                     runtime.unanswered.pop(group.key, None)
-                elif emote := self._refusal(group):
-                    capped += emote == "spend"
-                    self._refuse(group, emote)
+                elif self._refuses(group):
+                    refused += 1
                 else:
                     turns += 1
-                    yield self.think(group)
+                    yield in_time(self.think(group), script.config.turn_timeout_s + GRACE_S)
             except CancelledError:
                 raise  # the server stops: the next start answers
             except Exception as error:  # noqa: BLE001 - the turns of others must not be lost with it
-                emote = self._refusal(group) if isinstance(error, SpendError) else ""
-                if emote:
-                    self._refuse(group, emote)
-                else:
+                if not (isinstance(error, SpendError) and self._refuses(group)):
                     broken += not isinstance(error, AssistantError)
                     script.turn_failed(error, group, runtime.trouble_shown_at != shown_at)
             runtime.answered(group)
-        return "error" if broken else "turn" if turns else "over budget" if capped else "heard"
+        did = {"error": broken, "turn": turns, "over budget": refused, "heard": True}
+        return next(word for word, holds in did.items() if holds)
 
     @inlineCallbacks
     def _speak_unasked(self) -> Steps[str]:
@@ -228,24 +225,24 @@ class Tick:
             script.state.unasked = replace(used, unanswered=used.unanswered + 1)
         return "unasked"
 
-    def _refusal(self, group: Group) -> str:
-        """The emote that says why nobody answers a group now; empty if it may be answered."""
-        asker, spend = group.events[-1].speaker_id or None, self.script.spend
-        return "busy" if not spend.may_answer(asker) else "spend" if spend.reached(asker) else ""
+    def _refuses(self, group: Group) -> bool:
+        """Leave a group unanswered if its player, or a spend limit, has used enough.
 
-    def _refuse(self, group: Group, emote: str) -> None:
-        """Leave a group unanswered, and say so once a minute; it is remembered all the same.
-
-        Its player, or a spend limit, has used enough.
+        That is said once a minute; the group is remembered all the same. Returns whether it is so.
         """
-        runtime, now = self.runtime, self.script.now()
+        runtime, spend, now = self.runtime, self.script.spend, self.script.now()
+        asker, emote = group.events[-1].speaker_id or None, "busy"
+        if spend.may_answer(asker):
+            if spend.reached(asker) is None:
+                return False
+            emote = "spend"
+            spend.tell_staff(spend.account(asker))
         runtime.counts["declined"] += 1
         runtime.unanswered.pop(group.key, None)
-        if emote == "spend":
-            self.script.spend.tell_staff(self.script.spend.account(group.key[1]))
         if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
             runtime.declined[group.key] = now
             self.script.show_to(group, emote)
+        return True
 
     def _begin_answering(self, late: Sequence[Group]) -> None:
         """Store what was heard and note what is answered now, in one transaction.
@@ -302,15 +299,12 @@ class Tick:
             return False
         return is_private(group.audience) or any(here.values())
 
-    def think(self, group: Group) -> Deferred[TurnReport]:
+    @inlineCallbacks
+    def think(self, group: Group) -> Steps[TurnReport]:
         """One turn for one audience; fires with its report.
 
-        Whatever hangs in it, it fails with `TimeoutError` soon after the turn's deadline.
+        Whatever hangs in it, it is cut off soon after the turn's deadline.
         """
-        return in_time(self._think(group), self.script.config.turn_timeout_s + GRACE_S)
-
-    @inlineCallbacks
-    def _think(self, group: Group) -> Steps[TurnReport]:
         script, runtime, last = self.script, self.runtime, group.events[-1]
         deadline = script.now() + script.config.turn_timeout_s
         asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
@@ -381,11 +375,11 @@ class Tick:
         state.set_mode("sleep", "dreaming")
         report = yield run_sleep_tick(self.script, self.script.obj, first=first)
         if first:
-            state.last_sleep = {"at": self.script.now(), "steps": without_words(report)}
+            state.last_sleep = SleepReport(self.script.now(), without_words(report))
         else:  # what it did joins the report of the dream
             did = without_words({n: step for n, step in report.items() if not step.get("skipped")})
             dream = state.last_sleep
-            state.last_sleep = {**dream, "steps": {**dream.get("steps", {}), **did}}
+            state.last_sleep = replace(dream, steps={**dream.steps, **did})
         if state.mode == "sleep":  # nobody woke it meanwhile
             # What waits for a model call of its own goes on at the next tick.
             state.dreamt = not any(step.get("waiting") for step in report.values())

@@ -31,8 +31,8 @@ from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import marked, moment, private_to, request_text, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
-from evennia_ai.turns.heard import ANSWER
 from evennia_ai.turns.options import OPTIONS, PRESETS
+from evennia_ai.turns.runtime import ANSWER
 from evennia_ai.web.site import Visit, number, plain
 
 PAGE_LINES, SCENE_LINES, FOUND, JOURNAL_LINES = 50, 60, 30, 50
@@ -380,7 +380,7 @@ def stacked(prompts: Sequence[TokenBudget]) -> dict[str, list[float]]:
 def options(visit: Visit) -> dict[str, Any]:
     """All options with their values, defaults, help and form fields."""
     script = visit.assistant
-    config, sources = script.config, script.state.sources
+    config, sources = script.config, script.state.configuration.sources
     groups: dict[str, list[dict[str, Any]]] = {}
     for option in OPTIONS.values():
         kind, value = option.kind, getattr(config, option.name)
@@ -396,7 +396,7 @@ def options(visit: Visit) -> dict[str, Any]:
     return {
         "groups": list(groups.items()),
         "presets": list(PRESETS),
-        "problems": [str(problem) for problem in script.state.problems],
+        "problems": [str(problem) for problem in script.state.configuration.problems],
         "warnings": warnings(script),
         "may_change": script.may_change(visit.account),
     }

@@ -37,11 +37,11 @@ class TestStatus(WholePagesTest):
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
         self.assertEqual(self.tick(), "dreamt")
         after = self.script.state.last_sleep
-        compaction = after["steps"]["context_compaction"]
+        compaction = after.steps["context_compaction"]
         self.assertEqual(compaction["compacted_messages"], 40)
         for each in (dream, after):
             for name in ("context_compaction", "pre_compaction_extraction"):
-                each["steps"].pop(name, None)
+                each.steps.pop(name, None)
         self.assertEqual(after, dream)
 
     def test_last_trouble(self):

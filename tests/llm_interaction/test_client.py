@@ -15,7 +15,7 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
 from evennia_ai.llm_interaction.models import RetryPolicy
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest
-from evennia_ai.turns.tools.parameters import Text, function_schema
+from evennia_ai.turns.tools.base import Text, function_schema
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
 from tests.waiting import pump_until, wait_for

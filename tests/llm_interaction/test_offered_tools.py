@@ -3,8 +3,6 @@
 import threading
 import unittest
 
-from twisted.internet.defer import Deferred, succeed
-
 from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction import wire
@@ -15,7 +13,6 @@ from evennia_ai.llm_interaction.values import (
     FORM,
     ONLY_SPEAKS,
     SPEAKS_AND_CALLS,
-    ModelReply,
     ModelRequest,
     TurnRequest,
 )
@@ -155,29 +152,6 @@ class TestOfferedTools(unittest.TestCase):
             limits = self.aria(calls_tools, **config).limits()
             self.assertEqual(limits.calls_tools, wanted)
             self.assertIn(words, limits.speech)
-
-    def test_while_it_is_tried(self):
-        """Tools come when their prompt has been read ahead, or could not be; not before."""
-        for read in (lambda done: done.callback(None), lambda done: done.errback(ModelError("x"))):
-            aria, done, drafts = self.aria(), Deferred(), []
-            shared = aria.shared_spend
-
-            def reads_ahead(aria=aria, done=done, shared=shared, drafts=drafts):
-                with shared.as_if_tried(aria.model_name):
-                    drafts.append(aria.limits().calls_tools)
-                return done
-
-            def trial(model, aria=aria):
-                self.assertFalse(aria.limits().calls_tools)
-                aria.mind.model.calls_tools = True
-                return succeed(ModelReply("", attempts=0))
-
-            aria.mind.model.trial = trial
-            over = shared.try_out(aria.mind.model, aria.model_name, aria.now(), reads_ahead)
-            self.assertEqual((drafts, aria.limits().calls_tools), ([True], False))
-            read(done)
-            self.assertTrue(aria.limits().calls_tools)
-            over.addErrback(lambda failure: failure.trap(ModelError))
 
     def test_a_call_that_nobody_offered(self):
         """A model that calls all the same goes on with its call as it made it, in that turn."""

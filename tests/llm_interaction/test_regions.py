@@ -27,7 +27,7 @@ from evennia_ai.llm_interaction.regions import (
     tools_tokens,
 )
 from evennia_ai.llm_interaction.tokens import counter_for, estimate
-from evennia_ai.turns.tools.parameters import Text, function_schema
+from evennia_ai.turns.tools.base import Text, function_schema
 from tests.strategies import (
     FEW,
     call,

@@ -7,7 +7,7 @@ from twisted.internet.defer import fail
 from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.recall import Turn
-from evennia_ai.turns.heard import by_speaker
+from evennia_ai.turns.runtime import by_speaker
 from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import SearchMemory

@@ -355,7 +355,7 @@ class TestCalledAsleep(BehindTest):
         """The sleep waits for it, and its report has the figures."""
         self.assertEqual(self.tick(), "dreamt")
         [record] = self.records()
-        step = self.script.state.last_sleep["steps"]["context_compaction"]
+        step = self.script.state.last_sleep.steps["context_compaction"]
         self.assertEqual(step["compaction_id"], record.id)
         self.assertIsNone(self.script.runtime.behind)
 
@@ -465,7 +465,7 @@ class TestStale(BehindTest):
         self.world.configure(compact_enabled=False)
         self.assertFalse(self.begin())
         self.world.configure(compact_enabled=True)
-        self.script.spend_caps = {"game": {"tokens_per_day": 1}}
+        self.script.spend_caps = {"game": {"tokens_day": 0}}
         self.assertFalse(self.begin())
         self.script.spend_caps = {}
         self.script.fall_asleep()

@@ -19,9 +19,8 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall.values import Query
 from evennia_ai.staff.doctor import check_moderation, run_checks
 from evennia_ai.testing import call
-from evennia_ai.turns.heard import UNJUDGED
 from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator, moderate
-from evennia_ai.turns.runtime import RUNTIMES
+from evennia_ai.turns.runtime import RUNTIMES, UNJUDGED
 from evennia_ai.turns.tools.base import NOT_SAID
 from tests import moderators
 from tests.base import AssistantTest, events, log_text
@@ -276,15 +275,6 @@ class TestSlow(unittest.TestCase):
         self.finish(THREADS)
         self.assertEqual(self.answers[f"t{THREADS}"], [f"T{THREADS}"])
         self.assertEqual(len(self.answers["t0"]), 1)
-
-    def test_one_verdict_for_all_who_hear(self):
-        """Two assistants that hear a line share its verdict; another speaker's is asked about."""
-        self.ask("hi")
-        self.ask("hi", assistant="Bertram")
-        self.ask("hi", speaker_id="o2.b")
-        self.assertEqual(len(self.begun), 2)
-        self.finish(0)
-        self.assertEqual(self.answers["hi"], ["HI", "HI"])
 
     @FEW
     @given(st.lists(st.sampled_from(("keep", "drop", "change")), max_size=12), st.randoms())

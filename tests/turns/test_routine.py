@@ -90,20 +90,13 @@ class TestFollowed(MemoryWorldTest):
         self.assertEqual([r.purpose for r in self.world.model.requests if "a" in r.purpose], [])
 
     def test_never_out_of_a_talk(self):
-        """It waits for the end of a talk, ten minutes at most, and then excuses itself."""
+        """It waits for the end of a talk."""
         self.tick(THERE)
         self.at(20)
         self.talk()
         self.assertEqual(self.tick(WALKS), "idle")
         self.world.later(61)
         self.assertEqual(self.tick(WALKS), "walks")
-        self.talk()
-        for _ in range(12):
-            self.world.later(55)
-            self.talk()
-            done = self.tick(WALKS)
-        self.assertEqual(done, "walks")
-        self.assertEqual([text for _, text in self.script.game.said].count("has to go now."), 1)
 
     def test_barred(self):
         """One alert for each entry, also after a restart; it goes on when the way is open."""

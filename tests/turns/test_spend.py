@@ -112,7 +112,7 @@ class TestCounting(SpendTest):
         self.model.default = model_down()
         self.failureResultOf(self.ask())
         self.assertEqual(self.spent().calls, 0)
-        self.assertEqual(self.aria.shared_spend.calls, {})
+        self.assertEqual(self.aria.shared_spend.calls, [])
         self.model.held = True
         asked = self.ask(prompt_tokens=40, max_tokens=60)
         asked.cancel()
@@ -235,7 +235,7 @@ class TestDefaultCap(SpendTest):
         super().setUp()
         self.aria.spend_caps = None
         self.aria.shared_spend.runs_here = {"own", OFFLINE_MODEL}.__contains__
-        self.limit = DEFAULT["game"]["tokens_day"]
+        self.limit = int(DEFAULT.game["tokens_day"])
 
     def ask_own(self, **fields):
         """A call of a model on this machine."""

@@ -5,20 +5,20 @@ from math import inf, nan
 
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.turns.spend_book import (
-    CLOSED,
     LIMITS,
     SET_BACK_S,
     Amount,
     Cap,
+    SpendCaps,
     caps_of,
     fitted,
     lifts,
     likely,
     oldest_day,
-    read_limits,
     span,
 )
 from tests.strategies import FEW, MANY
@@ -110,30 +110,15 @@ class TestCaps(unittest.TestCase):
 class TestSetting(unittest.TestCase):
     """The game's setting."""
 
-    def test_good(self):
-        """Parts and limits are read; None stands for no limit."""
-        value = {"game": {"cost_month": 20.0, "tokens_day": None}, "call": {"tokens": 500}}
-        limits = {"game": {"cost_month": 20.0}, "call": {"tokens": 500}}
-        self.assertEqual(read_limits(value), (limits, ()))
-        self.assertEqual(read_limits({}), ({}, ()))
-        self.assertEqual(read_limits(None), ({"game": {"tokens_day": 2_000_000}}, ()))
-
     def test_wrong(self):
-        """Whatever is wrong is named, and nothing may be spent until it is corrected."""
+        """Whatever is wrong is found, so that no cap becomes none."""
+        SpendCaps.model_validate({"game": {"cost_month": 20.0, "tokens_day": None}})
         wrong = ["5", [], {"games": {}}, {"game": 5}, {"game": {"tokens": 5}}]
         wrong += [{"call": {"tokens_day": 5}}]
         wrong += [{"game": {"tokens_day": each}} for each in (-1, True, "5", nan, inf)]
         for value in wrong:
-            limits, problems = read_limits(value)
-            self.assertTrue(problems, value)
-            self.assertEqual(limits, CLOSED)
-
-    @FEW
-    @given(junk)
-    def test_junk_is_never_no_cap(self, value):
-        """What is neither None nor a good dict closes the game's purse."""
-        limits, wrong = read_limits(value)
-        self.assertEqual(limits == CLOSED, bool(wrong))
+            with self.subTest(value=value), self.assertRaises(ValidationError):
+                SpendCaps.model_validate(value)
 
 
 class TestCalls(unittest.TestCase):

@@ -15,9 +15,7 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import memory as retrieval
 from evennia_ai.testing import call
-from evennia_ai.turns.heard import ANSWER
-from evennia_ai.turns.runtime import QUEUE_LIMIT
-from evennia_ai.turns.state import QUEUE_PAGE
+from evennia_ai.turns.runtime import ANSWER, QUEUE_LIMIT
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.base import AssistantTest
@@ -142,7 +140,7 @@ class TestHeard(unittest.TestCase):
     def test_a_commit_that_fails(self):
         """What was saved in it is saved as a whole the next time."""
         aria = FakeAssistant()
-        heard = [Message("user", "Aria?", id=f"m{n:02}") for n in range(2 * QUEUE_PAGE + 1)]
+        heard = [Message("user", "Aria?", id=f"m{n:02}") for n in range(40)]
         aria.state.save_queue(heard[:1])
         with self.assertRaises(OSError), aria.store.transaction():
             aria.state.save_queue(heard)

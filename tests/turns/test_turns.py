@@ -395,29 +395,16 @@ class TestBounds(TurnTest):
         self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR)
         herring = call("add_journal_entry", content="Alice is fond of herring, too.")
         refused = self.use(herring, text="Aria, I am fond of herring")[-1]
-        self.assertIn("enough of what this person said", refused)
+        self.assertNotIn(BoundError.SAYS, refused)  # acknowledged as any other
         self.assertNotIn("error", refused)
-        again = self.use(herring, text="Aria, I am fond of herring")[-1]
-        self.assertNotIn(BoundError.SAYS, again)  # acknowledged as any other
-        self.assertIn("you will remember this", again)
+        self.assertIn("you will remember this", refused)
         self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR)
         owed = call("add_journal_entry", content="Bob owes a crown.")
         self.talk("Aria, I owe you a crown", owed, call("noop"), speaker=self.bob)
         self.assertEqual(self.aria.journal.count(), NOTES_PER_HOUR + 1)
-        runtime, alice = self.script.runtime, stable_id(self.alice)
-        runtime.told_enough[alice] -= 3600
-        again = self.use(herring, text="Aria, I am fond of herring")
-        self.assertIn("enough of what this person said", again[-1])
-        runtime.notes[alice][0] -= 3600
+        self.script.runtime.notes[stable_id(self.alice)][0] -= 3600
         again = self.use(herring, text="Aria, I am fond of herring")
         self.assertIn("written", again[-1])
-
-    def test_small_talk_is_not_kept(self):
-        """Nor is what another assistant says; the tool says so."""
-        for text in ("Hello Aria!", "Aria, how are you?"):
-            greeted = call("add_journal_entry", content="Alice said hello to Aria.")
-            self.assertIn("nothing was written", self.use(greeted, text=text)[-1])
-        self.assertEqual(self.aria.journal.count(), 0)
 
     def test_acts_of_a_turn(self):
         """So many things others notice, besides words."""
@@ -479,7 +466,7 @@ class TestModelDown(TurnTest):
         self.script.tell_staff.assert_called_once_with("Aria: the model answers again")
 
     def test_who_has_the_last_word(self):
-        """Nobody is left without words by a model that dies, only notes, or says nothing sound."""
+        """Nobody is left without words by a model that dies, or says nothing sound."""
         search = call("search_memory", query="ferry")
         notes = [call("add_journal_entry", content=f"Alice said {word}.") for word in "abc"]
         slow = ModelReply(content="(Here: nobody)", model="scripted/model", seconds=30.0)
@@ -489,9 +476,7 @@ class TestModelDown(TurnTest):
             (OFFLINE, search, model_down(), OFFLINE),
             # What the offline model looks up or notes it answers itself.
             (OFFLINE, model_down(), notes[0], OFFLINE),
-            # Three replies of notes alone are too many.
-            (OFFLINE, *notes, OFFLINE),
-            ("My words.", *notes[:2], "My words."),
+            ("My words.", *notes, "My words."),
             # What is no answer is asked for once more, if there is time.
             ("Here I am.", frame, "Here I am."),
             (OFFLINE, frame, f"Aye.\n{frame}", OFFLINE),

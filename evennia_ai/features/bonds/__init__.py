@@ -22,8 +22,7 @@ from evennia_ai.privacy.closure import Forgetting
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.turns.initiative import Cue
-from evennia_ai.turns.tools.base import Tool, ToolContext
-from evennia_ai.turns.tools.parameters import Text
+from evennia_ai.turns.tools.base import Text, Tool, ToolContext
 
 NAME = "bonds"
 GAME, GIFT, STAFF_NOTE, TALK = "game", "gift", "staff", "talk"

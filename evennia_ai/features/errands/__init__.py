@@ -20,8 +20,7 @@ from evennia_ai.privacy.closure import Forgetting
 from evennia_ai.protocol import Assistant
 from evennia_ai.turns.moderation import judge_said
 from evennia_ai.turns.tools.asking import is_own_wording
-from evennia_ai.turns.tools.base import Tool, ToolContext
-from evennia_ai.turns.tools.parameters import Text
+from evennia_ai.turns.tools.base import Text, Tool, ToolContext
 
 NAME, OPEN = "errands", "open"
 # Characters of an errand, open ones of each author, and how long one waits.

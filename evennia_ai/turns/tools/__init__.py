@@ -3,7 +3,7 @@
 Features bring more; a game adds its own by dotted path in `settings.EVENNIA_AI_TOOLS`.
 """
 
-from evennia_ai.turns.tools.base import Tool, ToolContext
+from evennia_ai.turns.tools.base import Text, Tool, ToolContext
 from evennia_ai.turns.tools.game import Drop, Emote, Get, Give, Look, Move, Noop, Say, Whisper
 from evennia_ai.turns.tools.journal import (
     AddJournalEntry,
@@ -40,4 +40,4 @@ BUILTIN_TOOLS: tuple[type[Tool], ...] = (
     Noop,
 )
 
-__all__ = ["BUILTIN_TOOLS", "Tool", "ToolContext"]
+__all__ = ["BUILTIN_TOOLS", "Text", "Tool", "ToolContext"]

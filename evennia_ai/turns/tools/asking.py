@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import regex
 
@@ -23,7 +23,7 @@ from evennia_ai.protocol import Named
 
 if TYPE_CHECKING:
     from evennia_ai.history.messages import Message
-    from evennia_ai.turns.tools.base import Tool, ToolContext
+    from evennia_ai.turns.tools.base import ToolCall, ToolContext
 
 # How long a yes confirms what the asker was last asked, and most characters of a value they see.
 CONFIRM_S, SHOWN_CHARS = 120.0, 60
@@ -92,7 +92,7 @@ def read_answer(ctx: "ToolContext") -> None:
     """
     asker, proposals = ctx.asker or "", ctx.script.runtime.proposals
     proposal = proposals.get(asker)
-    lines = ctx.typed_lines()
+    lines = ctx.own_lines(posed=False)
     if proposal is None or not proposal.next_line or not lines:
         return
     is_next = proposal.next_line in ctx.source_message_ids
@@ -115,37 +115,31 @@ def show_question(ctx: "ToolContext") -> None:
     ctx.game.show(asked.question, private([asker]), ctx.channel, asker)
 
 
-def check_asked(
-    tool: "Tool", arguments: Mapping[str, Any], objects: Mapping[str, Named], ctx: "ToolContext"
-) -> None:
-    """Raise `ToolError` for an act that nobody asked for in this turn; its asker is then asked.
-
-    Args:
-        tool: What is called.
-        arguments: Its values, stable ids for objects.
-        objects: The objects among them, by argument name.
-        ctx: The turn.
-    """
-    if not tool.is_act:
+def check_asked(call: "ToolCall", ctx: "ToolContext") -> None:
+    """Raise `ToolError` for an act that nobody asked for in this turn; its asker is then asked."""
+    if not call.tool.is_act:
         return
     if ctx.asker is None:
         raise ToolError("nobody asked for this; speak, pose or call noop")
     shown = [  # objects by their own names
-        objects[name].names[0] if name in objects else " ".join(str(value).split())[:SHOWN_CHARS]
-        for name, value in arguments.items()
+        call.objects[name].names[0]
+        if name in call.objects
+        else " ".join(str(value).split())[:SHOWN_CHARS]
+        for name, value in call.arguments.items()
     ]
-    what = ", ".join((tool.name.replace("_", " "), *shown))
+    what = ", ".join((call.name.replace("_", " "), *shown))
     question = f'asks {ctx.asker_name()}: {what}? Say "yes" if you want this.'
-    call = Proposal(tool.name, json.dumps(arguments, sort_keys=True, default=str), question)
-    if ctx.confirmed == call:
+    arguments = json.dumps(call.arguments, sort_keys=True, default=str)
+    act = Proposal(call.name, arguments, question)
+    if ctx.confirmed == act:
         ctx.confirmed = None
         ctx.script.runtime.proposals.pop(ctx.asker, None)
         return
-    if _are_named(objects.values(), ctx):
+    if _are_named(call.objects.values(), ctx):
         return
     if ctx.proposal is None:
-        ctx.proposal = call
-    raise UnaskedError(ctx.asker_name(), ctx.proposal == call)
+        ctx.proposal = act
+    raise UnaskedError(ctx.asker_name(), ctx.proposal == act)
 
 
 def _are_named(objects: Iterable[Named], ctx: "ToolContext") -> bool:
@@ -156,7 +150,7 @@ def _are_named(objects: Iterable[Named], ctx: "ToolContext") -> bool:
     here[own.id] = own
     stretches = [
         owners
-        for line in ctx.typed_lines()
+        for line in ctx.own_lines(posed=False)
         for owners in named_stretches(
             line, here.values(), ctx.character.key, ctx.script.tools.tools
         )
@@ -253,7 +247,7 @@ def is_own_wording(text: str, ctx: "ToolContext", beside: str = "") -> bool:
 
     The words `beside` may stand in the text without being typed.
     """
-    said = " ".join(ctx.typed_lines())
+    said = " ".join(ctx.own_lines(posed=False))
     if " ".join(text.casefold().split()) in " ".join(said.casefold().split()):
         return True
     table = table_of(said)

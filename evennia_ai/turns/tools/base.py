@@ -1,23 +1,28 @@
-"""What a tool is, and what it gets to work with."""
+"""What a tool is, which arguments it takes, and what it gets to work with."""
 
 import itertools
+import json
+import re
 from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC, is_private
 from evennia_ai.history.messages import SPEECH
+from evennia_ai.kinds import NO_FLAG
+from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.reply import clean_reply, fault
-from evennia_ai.protocol import Assistant, Character, GameHandler, Told
+from evennia_ai.protocol import Assistant, Character, GameHandler, Named, Told
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
 from evennia_ai.turns.initiative import HOUR_S, IDLE_S
 from evennia_ai.turns.tools.asking import Proposal
-from evennia_ai.turns.tools.parameters import Parameter, function_schema
 from evennia_ai.turns.tools.waiting import WaitingCall
 
 # So many of the newest lines are looked at for who has spoken in between.
@@ -34,6 +39,138 @@ WITHDRAW_AFTER = 3
 MOST_LINES = 2
 _NOBODY_SEEN = "whoever asks"
 ENOUGH = f"{BoundError.SAYS}: "
+
+
+@dataclass(frozen=True)
+class Parameter(ABC):
+    """One argument of a tool."""
+
+    says: str = ""  # what it is, for the model; empty where its name says it
+    required: bool = True
+    in_talk: bool = True  # whether prompts of talk name it; those of an extraction always do
+
+    @property
+    @abstractmethod
+    def shape(self) -> Mapping[str, Any]:
+        """Its JSON Schema, without what it says."""
+
+    def schema(self) -> dict[str, Any]:
+        """Its JSON Schema."""
+        return {**self.shape, **({"description": self.says} if self.says else {})}
+
+    @abstractmethod
+    def value(self, raw: object) -> Any:
+        """The argument in the form the tool takes; raises `ValueError` if it is not of its kind."""
+
+
+@dataclass(frozen=True)
+class Text(Parameter):
+    """A text of at most `limit` characters."""
+
+    limit: int = 4000
+
+    shape = MappingProxyType({"type": "string"})
+
+    def value(self, raw: object) -> str:
+        """The text, stripped."""
+        if not isinstance(raw, str) or (self.required and not raw.strip()):
+            raise ValueError("a text")
+        if len(raw) > self.limit:
+            raise ValueError(f"a text of at most {self.limit:,} characters")
+        return storable(raw.strip())
+
+
+@dataclass(frozen=True)
+class Name(Text):
+    """What a thing, a person or an exit is called; the tool gets the stable id of that object.
+
+    `place` is where it may be: ``here`` (in the room or carried), ``lying`` in the room or in a
+    container, ``carried``, ``lying or carried``, among the ``people`` here, or an ``exit``.
+    """
+
+    limit: int = 120
+    place: str = "here"
+
+
+@dataclass(frozen=True)
+class Scale(Parameter):
+    """A whole number between two bounds."""
+
+    low: int = 1
+    high: int = 10
+
+    @property
+    def shape(self) -> Mapping[str, Any]:
+        """A whole number in its bounds."""
+        return {"type": "integer", "minimum": self.low, "maximum": self.high}
+
+    def value(self, raw: object) -> int:
+        """The number; texts that hold one are taken."""
+        number = TypeAdapter(Annotated[int, Field(ge=self.low, le=self.high), NO_FLAG])
+        try:
+            return number.validate_python(raw)
+        except ValidationError as error:
+            raise ValueError(f"a whole number from {self.low:,} to {self.high:,}") from error
+
+
+@dataclass(frozen=True)
+class Numbers(Parameter):
+    """Some whole numbers; a text that holds them is taken, too."""
+
+    shape = MappingProxyType({"type": "array", "items": {"type": "integer"}})
+
+    def value(self, raw: object) -> tuple[int, ...]:
+        """The numbers, whatever stands between them."""
+        return tuple(int(number) for number in re.findall(r"\d{1,9}", str(raw)))
+
+
+def function_schema(name: str, says: str, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """A tool in the form of the chat API's `tools`."""
+    required = [key for key, parameter in parameters.items() if parameter.required]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {key: parameter.schema() for key, parameter in parameters.items()},
+    }
+    if required:
+        schema["required"] = required
+    return {
+        "type": "function",
+        "function": {"name": name, "description": says, "parameters": schema},
+    }
+
+
+def read_arguments(raw: object, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+    """The checked arguments of a tool call, from JSON text or a dict as the model sent them.
+
+    Raises:
+        ToolError: If they are no JSON object, or one is missing or of the wrong kind. The text
+            tells the model what to do. Surplus ones are ignored.
+    """
+    arguments = _as_object(raw)
+    values = {}
+    for key, parameter in parameters.items():
+        if arguments.get(key) is None:
+            if parameter.required:
+                raise ToolError(f"missing argument `{key}`: {parameter.says}".rstrip(": "))
+            continue
+        try:
+            values[key] = parameter.value(arguments[key])
+        except ValueError as error:
+            raise ToolError(f"argument `{key}` must be {error}") from error
+    return values
+
+
+def _as_object(raw: object) -> dict[str, Any]:
+    if isinstance(raw, str):
+        try:
+            raw = json.loads(raw) if raw.strip() else {}
+        except (ValueError, RecursionError) as error:
+            raise ToolError(f"the arguments are no valid JSON ({str(error)[:80]})") from error
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict):
+        raise ToolError("the arguments must be one JSON object")
+    return raw
 
 
 @dataclass
@@ -116,16 +253,14 @@ class ToolContext:
         if self.asker in self.script.runtime.forgotten:
             raise ToolError("the one who asked wants to be forgotten; call noop")
 
-    def own_lines(self) -> list[str]:
-        """What the one who asks said in this turn, oldest first."""
-        answered = self.seen.by_ids(self.source_message_ids)
-        return [m.content for m in answered if m.speaker_id == self.asker and m.channel in SPEECH]
+    def own_lines(self, posed: bool = True) -> list[str]:
+        """What the one who asks said in this turn, oldest first, also what they `posed`.
 
-    def typed_lines(self) -> list[str]:
-        """What they typed as speech: a pose may hold names that the game writes into it."""
+        A pose may hold names that the game writes into it.
+        """
+        channels = {*SPEECH} if posed else {*SPEECH} - {"pose"}
         answered = self.seen.by_ids(self.source_message_ids)
-        spoken = (m for m in answered if m.channel in SPEECH and m.channel != "pose")
-        return [m.content for m in spoken if m.speaker_id == self.asker]
+        return [m.content for m in answered if m.speaker_id == self.asker and m.channel in channels]
 
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""
@@ -136,10 +271,7 @@ class ToolContext:
         return next(filter(None, names), _NOBODY_SEEN)
 
     def check_note(self) -> None:
-        """Count one note; `BoundError` once this asker has caused enough of them in an hour.
-
-        That it is enough is said once in an hour. After that a note is left out without a word.
-        """
+        """Count one note; `BoundError` once this asker has caused enough of them in an hour."""
         runtime, asker, now = self.script.runtime, self.asker, self.script.now()
         if not asker:
             return
@@ -147,13 +279,7 @@ class ToolContext:
         if len(times) < NOTES_PER_HOUR or now - times[0] >= HOUR_S:
             times.append(now)
             return
-        if now - runtime.told_enough.get(asker, float("-inf")) < HOUR_S:
-            raise BoundError("you will remember this as talk; acknowledge it as you do otherwise")
-        runtime.told_enough[asker] = now
-        raise BoundError(
-            f"{ENOUGH}you have written down enough of what this person said. The rest stays "
-            "in memory as talk: you will remember it, and nothing has failed"
-        )
+        raise BoundError("you will remember this as talk; acknowledge it as you do otherwise")
 
     @property
     def is_secret(self) -> bool:
@@ -237,3 +363,34 @@ class Tool(ABC):
         says = (self.__doc__ or self.name).strip().split("\n", 1)[0]
         own = {key: each for key, each in self.parameters.items() if each.in_talk or more}
         return function_schema(self.name, says, {**own, **more})
+
+
+class _NoTool(Tool):
+    """Stands for a tool that is not there."""
+
+    def run(self, ctx: ToolContext) -> Any:
+        """It cannot be used."""
+        raise ToolError("there is no such tool")
+
+
+NO_TOOL = _NoTool()
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call of a reply, read once: what it calls and with which arguments."""
+
+    raw: Mapping[str, Any]  # in the chat format, as it is stored
+    name: str
+    tool: Tool
+    # Checked, or as they came where they have a fault; behind the check of a call ids of objects.
+    arguments: Mapping[str, Any]
+    fault: str = ""  # why they cannot be used
+    objects: Mapping[str, Named] = MappingProxyType({})  # those that arguments name
+
+    @property
+    def sense(self) -> str:
+        """What it says, the same for two calls that say the same."""
+        is_read = self.tool is not NO_TOOL and not self.fault
+        said = self.arguments if is_read else self.raw["function"].get("arguments")
+        return " ".join(json.dumps([self.name, said], sort_keys=True, default=str).split())

@@ -8,7 +8,7 @@ it by a notice in its history, for those who may know of the call.
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
@@ -24,12 +24,16 @@ from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import (
     ENOUGH,
     MOST_ACTS,
+    NO_TOOL,
     NOT_SAID,
     WITHDRAW_AFTER,
+    Name,
+    Numbers,
     Tool,
+    ToolCall,
     ToolContext,
+    read_arguments,
 )
-from evennia_ai.turns.tools.parameters import Name, Numbers, read_arguments
 from evennia_ai.turns.tools.waiting import WaitingCall
 
 LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
@@ -41,29 +45,6 @@ WAITS = (
     "of it. Do not call it again; say that it takes a while, if somebody waits."
 )
 TOOL_TIMEOUT_S = 60.0
-
-
-@dataclass(frozen=True)
-class ToolCall:
-    """A call of a reply, read once: what it calls and with which arguments."""
-
-    raw: Mapping[str, Any]  # in the chat format, as it is stored
-    name: str
-    tool: Tool | None  # None: there is none of this name
-    arguments: Mapping[str, Any]  # checked, or as they came where they have a fault
-    fault: str = ""  # why they cannot be used
-
-    @property
-    def speaks(self) -> bool:
-        """Whether others hear its text."""
-        return self.tool is not None and self.tool.speaks
-
-    @property
-    def sense(self) -> str:
-        """What it says, the same for two calls that say the same."""
-        is_read = self.tool is not None and not self.fault
-        said = self.arguments if is_read else self.raw["function"].get("arguments")
-        return " ".join(json.dumps([self.name, said], sort_keys=True, default=str).split())
 
 
 @dataclass(frozen=True)
@@ -86,13 +67,12 @@ class Outcome:
     @property
     def ended(self) -> bool:
         """Whether it ended the turn."""
-        return self.call.tool is not None and self.call.tool.ends_turn and self.acted
+        return self.call.tool.ends_turn and self.acted
 
     @property
     def concluded(self) -> bool:
         """Whether it leaves nothing new to tell the model."""
-        tool = self.call.tool
-        return tool is not None and tool.concludes and self.acted and not self.failed
+        return self.call.tool.concludes and self.acted and not self.failed
 
 
 class ToolRegistry:
@@ -128,9 +108,9 @@ class ToolRegistry:
         for raw in calls:
             function = raw["function"]
             name = str(function.get("name") or "")
-            tool, sent, fault = self.tools.get(name), function.get("arguments"), ""
+            tool, sent, fault = self.tools.get(name, NO_TOOL), function.get("arguments"), ""
             try:
-                arguments = read_arguments(sent, tool.parameters if tool else {})
+                arguments = read_arguments(sent, tool.parameters)
             except ToolError as error:
                 arguments, fault = as_dict(loaded(sent)), str(error)
             call = ToolCall(raw, name, tool, arguments, fault)
@@ -162,7 +142,7 @@ def batches(
     others are still made. `addressee` gives the only person a call is meant for, or nothing.
     """
     person, batch = "", list[ToolCall]()
-    for call in sorted(calls, key=lambda call: call.tool is not None and call.tool.ends_turn):
+    for call in sorted(calls, key=lambda call: call.tool.ends_turn):
         only_for = addressee(call)
         if only_for and person and only_for != person:
             yield person, batch
@@ -203,31 +183,30 @@ def run_call(call: ToolCall, ctx: ToolContext) -> Steps[Outcome]:
 def _checked_and_run(call: ToolCall, ctx: ToolContext) -> Steps[Outcome]:
     """Fires with what came of a call that may be made; raises `AssistantError` if it may not."""
     registry, approved = ctx.script.tools, ctx.approved
-    tool = _usable(call, ctx, registry.offered())
-    if tool.speaks and call.arguments.get("text") == NOT_SAID:
-        raise ToolError("that may not be said here; say something else or call noop")
-    objects = named_objects(tool, call.arguments, ctx)
-    arguments = {**call.arguments, **{key: each.id for key, each in objects.items()}}
+    _check_usable(call, ctx, registry.offered())
+    tool, objects = call.tool, named_objects(call, ctx)
+    ids = {key: each.id for key, each in objects.items()}
+    call = replace(call, arguments={**call.arguments, **ids}, objects=objects)
     if approved is None:
-        _check_authority(tool, arguments, objects, ctx)
+        _check_authority(call, ctx)
     level = registry.level(call.name)
     if level == "dry run":
         ctx.script.audit("tool_dry_run", tool=call.name, audience=ctx.audience)
         return Outcome(call, "Dry run: this tool is being tried out and did nothing.")
     if level == "confirm" and (approved is None or approved.by_asker):
-        waiting = let_wait(tool, arguments, objects, ctx)
+        waiting = let_wait(call, ctx)
         return Outcome(call, WAITS.format(number=waiting.number))
-    running = maybeDeferred(tool.run, ctx, **arguments)
+    running = maybeDeferred(tool.run, ctx, **call.arguments)
     result = yield in_time(running, min(TOOL_TIMEOUT_S, ctx.left_s()))
     ctx.script.audit("tool", tool=call.name, audience=ctx.audience)
     ctx.has_acted = ctx.has_acted or tool.public_act
     return Outcome(call, as_text(result), acted=True)
 
 
-def _usable(call: ToolCall, ctx: ToolContext, offered: Collection[Tool]) -> Tool:
-    """The tool of a call, if it may be used now, and so called."""
+def _check_usable(call: ToolCall, ctx: ToolContext, offered: Collection[Tool]) -> None:
+    """Raise `ToolError` if a call's tool may not be used now, or not so."""
     tool, name = call.tool, call.name
-    if tool is None or tool not in offered:
+    if tool not in offered:
         known = ", ".join(each.name for each in offered)
         raise ToolError(f"there is no tool `{name}`; these are: {known}")
     if name in ctx.withdrawn:
@@ -245,40 +224,39 @@ def _usable(call: ToolCall, ctx: ToolContext, offered: Collection[Tool]) -> Tool
             raise BoundError(f"{ENOUGH}you have done {MOST_ACTS} things in this turn; call noop")
     if call.fault:
         raise ToolError(call.fault)
-    return tool
+    if tool.speaks and call.arguments.get("text") == NOT_SAID:
+        raise ToolError("that may not be said here; say something else or call noop")
 
 
-def _check_authority(
-    tool: Tool, arguments: Mapping[str, Any], objects: Mapping[str, Named], ctx: ToolContext
-) -> None:
+def _check_authority(call: ToolCall, ctx: ToolContext) -> None:
     """Raise `ToolError` for a call that may not be done, or that the one who asks must confirm.
 
     What needs more than a player's rights is shown to them at once, and waits for their command.
     """
-    touched = objects.values() if tool.is_act else ()
-    if not ctx.game.needs_rank(tool.lock, touched):
-        return check_asked(tool, arguments, objects, ctx)
+    touched = call.objects.values() if call.tool.is_act else ()
+    if not ctx.game.needs_rank(call.tool.lock, touched):
+        return check_asked(call, ctx)
     asker, name = str(ctx.asker), ctx.asker_name()
-    call = _add_waiting(tool, arguments, objects, ctx, by_asker=True)
+    waiting = _add_waiting(call, ctx, by_asker=True)
     question = (
-        f"asks {name}: {call.act}? That needs more than a player's rights. If you want it, type: "
-        f"ai/yes {ctx.character.key}"
+        f"asks {name}: {waiting.act}? That needs more than a player's rights. If you want it, "
+        f"type: ai/yes {ctx.character.key}"
     )
     ctx.game.show(question, private([asker]), ctx.channel, asker)
     raise RankError(name)
 
 
-def named_objects(tool: Tool, arguments: Mapping[str, Any], ctx: ToolContext) -> dict[str, Named]:
+def named_objects(call: ToolCall, ctx: ToolContext) -> dict[str, Named]:
     """The objects that a call's arguments mean, by argument name; `ToolError` if one is not here.
 
     A call that was approved means those it was made for, by their ids, whoever bears the name now.
     """
     objects: dict[str, Named] = {}
-    for key, parameter in tool.parameters.items():
-        if not isinstance(parameter, Name) or key not in arguments:
+    for key, parameter in call.tool.parameters.items():
+        if not isinstance(parameter, Name) or key not in call.arguments:
             continue
         if ctx.approved is None:
-            objects[key] = ctx.game.named(arguments[key], parameter.place)
+            objects[key] = ctx.game.named(call.arguments[key], parameter.place)
             continue
         name, id = ctx.approved.object(key)
         with suppress(ToolError):
@@ -303,37 +281,28 @@ def waiting_calls(assistant: Assistant, by_asker: bool = False) -> tuple[Waiting
     return tuple(call for call in calls if call.by_asker == by_asker and not call.is_over(now))
 
 
-def let_wait(
-    tool: Tool, arguments: Mapping[str, Any], objects: Mapping[str, Named], ctx: ToolContext
-) -> WaitingCall:
+def let_wait(call: ToolCall, ctx: ToolContext) -> WaitingCall:
     """Let a call wait for staff, and tell them."""
-    assistant, key = ctx.script, ctx.character.key
-    call = _add_waiting(tool, arguments, objects, ctx)
-    assistant.tell_controllers(
-        f"{key} waits for your approval: {call.line}. Type: ai/approve {key} = {call.number} "
-        f"or ai/refuse {key} = {call.number}",
-        call.known_to,
+    waiting, key = _add_waiting(call, ctx), ctx.character.key
+    ctx.script.tell_controllers(
+        f"{key} waits for your approval: {waiting.line}. Type: ai/approve {key} = "
+        f"{waiting.number} or ai/refuse {key} = {waiting.number}",
+        waiting.known_to,
     )
-    return call
+    return waiting
 
 
-def _add_waiting(
-    tool: Tool,
-    arguments: Mapping[str, Any],
-    objects: Mapping[str, Named],
-    ctx: ToolContext,
-    by_asker: bool = False,
-) -> WaitingCall:
+def _add_waiting(call: ToolCall, ctx: ToolContext, by_asker: bool = False) -> WaitingCall:
     """Store a call that waits, the ids of objects with their names."""
     assistant, known_to = ctx.script, ctx.audience
-    if tool.to_one and known_to == PUBLIC and "target" in objects:
-        known_to = private([objects["target"].id])
-    names = {key: each.names[0] for key, each in objects.items()}
-    ids = {key: each.id for key, each in objects.items()}
+    if call.tool.to_one and known_to == PUBLIC and "target" in call.objects:
+        known_to = private([call.objects["target"].id])
+    names = {key: each.names[0] for key, each in call.objects.items()}
+    ids = {key: each.id for key, each in call.objects.items()}
     new = WaitingCall(
         number=1,
-        tool=tool.name,
-        arguments=json.dumps({**arguments, **names}, default=str),
+        tool=call.name,
+        arguments=json.dumps({**call.arguments, **names}, default=str),
         ids=json.dumps(ids),
         asker=ctx.asker or "",
         asker_name=ctx.asker_name() if ctx.asker else "",
@@ -345,9 +314,9 @@ def _add_waiting(
         by_asker=by_asker,
     )
     assistant.state.waiting = calls = assistant.state.waiting.with_call(new)
-    call = calls.calls[-1]
-    _audit(assistant, "waits", call)
-    return call
+    waiting = calls.calls[-1]
+    _audit(assistant, "waits", waiting)
+    return waiting
 
 
 @inlineCallbacks

@@ -6,8 +6,7 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.language.script import folded
 from evennia_ai.protocol import Told
-from evennia_ai.turns.tools.base import Tool, ToolContext
-from evennia_ai.turns.tools.parameters import Name, Text
+from evennia_ai.turns.tools.base import Name, Text, Tool, ToolContext
 
 # In brackets, as a small model says results aloud.
 _DONE = "(It was noticed. Call noop unless there is more to do.)"

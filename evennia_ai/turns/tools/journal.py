@@ -3,8 +3,8 @@
 from typing import Any
 
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import SPEECH, Speaker
-from evennia_ai.language.words import telling_words, words
+from evennia_ai.history.messages import Speaker
+from evennia_ai.language.words import words
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import observe, profile_met
 from evennia_ai.rag_memory.journal import OWN, RECALLED, score_importance
@@ -17,8 +17,7 @@ from evennia_ai.rag_memory.ledger import (
 )
 from evennia_ai.rag_memory.provenance import is_recalled
 from evennia_ai.turns.tools.asking import is_own_wording
-from evennia_ai.turns.tools.base import Tool, ToolContext
-from evennia_ai.turns.tools.parameters import Scale, Text
+from evennia_ai.turns.tools.base import Scale, Text, Tool, ToolContext
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
@@ -43,19 +42,10 @@ class AddJournalEntry(Tool):
         One that only repeats memories in the prompt is marked as recalled: it is neither searched
         nor consolidated. One that an entry says already, in these words, is not written.
         """
-        told, recalled = words(content), _is_recalled(ctx, content)
+        recalled, told = _is_recalled(ctx, content), words(content)
         for entry in ctx.seen.stretch(0, _JOURNAL_SEEN):
-            is_meant = not entry.withdrawn and (recalled or entry.may_consolidate)
-            held = words(entry.content)
-            if is_meant and (set(told) <= set(held) if recalled else told == held):
+            if not entry.withdrawn and words(entry.content) == told:
                 return f"That is in your journal already: entry {entry.id}."
-        spoken = [m for m in ctx.seen.by_ids(ctx.source_message_ids) if m.channel in SPEECH]
-        # Greetings and the echoes of assistants.
-        if spoken and all(
-            m.metadata.get("assistant") or not telling_words(m.content, [ctx.character.key])
-            for m in spoken
-        ):
-            return "Nothing worth keeping was said; nothing was written."
         ctx.check_note()
         entry = ctx.character.journal.add(
             content,

@@ -3,9 +3,9 @@
 How full the context is, what fills it, and what the summaries stand for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
@@ -17,11 +17,9 @@ from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import as_count
 from evennia_ai.language.words import excerpt
 from evennia_ai.llm_interaction.contributors import contributors, newest_turn
-from evennia_ai.rag_memory.profile import Observation, Profile, current
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.recall.values import Hit, Query
-from evennia_ai.turns.tools.base import Tool, ToolContext
-from evennia_ai.turns.tools.parameters import Scale, Text
+from evennia_ai.turns.tools.base import Scale, Text, Tool, ToolContext
 
 # Messages before and behind the one asked for.
 NEIGHBOURS = 3
@@ -79,125 +77,84 @@ class ExpandMemory(Tool):
     }
 
     @inlineCallbacks
-    def run(self, ctx: ToolContext, **asked: Any) -> Steps[dict[str, Any]]:
+    def run(self, ctx: ToolContext, id: str, offset: int = 0) -> Steps[dict[str, Any]]:
         """Fires with a part of what the id means, if the turn's audience may know it."""
-        wanted = asked["id"].strip().strip("()")
-        found = yield _look_up(ctx, wanted)
-        if found is None:
+        wanted = id.strip().strip("()")
+        look: tuple[Hit, list[Hit]] | None = yield _look_up(ctx, wanted)
+        if look is None:
             raise ToolError(f"there is nothing you may see under `{wanted}`")
         ctx.opened.append(wanted)
-        offset, room = asked.get("offset") or 0, min(MOST_CHARS, ctx.script.limits().tokens)
-        # `more` holds texts that follow the first one, read only as far as they are shown.
-        more: Iterator[str] = iter(found.pop("more", ()))
-        start, shown = len(found["text"]), found["text"][offset:]
-        while len(shown) <= room and (texts := list(islice(more, SLICE))):
-            text = "".join(texts)
-            shown += text[max(0, offset - start) :]
-            start += len(text)
-            if len(texts) == SLICE:
-                yield pause()
-        rest = {"next_offset": offset + room} if len(shown) > room else {}
-        return {**found, "text": shown[:room], **rest}
+        found, around = look
+        text, end = found.text, offset + min(MOST_CHARS, ctx.script.limits().tokens)
+        if found.kind == "summary":  # a line for each message it was made from
+            text += "\n\nMade from:"
+            for number, message in enumerate(ctx.seen.below(wanted), 1):
+                if len(text) > end:
+                    break
+                for said in _said([message]):
+                    text += f"\n{str(said.at)[:16]} {said.speaker}: {said.text}"
+                if number % SLICE == 0:
+                    yield pause()
+        shown: dict[str, Any] = replace(found, text=text[offset:end]).to_dict()
+        if around:
+            shown["around"] = [hit.to_dict() for hit in around]
+        if len(text) > end:
+            shown["next_offset"] = end
+        return shown
 
 
 @inlineCallbacks
-def _look_up(ctx: ToolContext, wanted: str) -> Steps[dict[str, Any] | None]:
-    """Fires with what an id means in history, archive, journal, summaries, ledger or profiles."""
-    for look in (_message, _entry, _summary, _note):
-        if found := look(ctx, wanted):
-            return found
-    profiles = chain(ctx.seen.profiles(), ctx.seen.older_profiles())
-    for number, profile in enumerate(profiles, 1):
-        if found := _observed(ctx, profile, wanted):
-            return found
+def _look_up(ctx: ToolContext, wanted: str) -> Steps[tuple[Hit, list[Hit]] | None]:
+    """Fires with what an id means in history, journal, summaries, ledger or profiles.
+
+    And with what was said around it, or what it rests on.
+    """
+    seen = ctx.seen
+    messages = seen.around(wanted)
+    for at, message in enumerate(messages):
+        if message.id == wanted:
+            before = _said(messages[:at])[-NEIGHBOURS:]
+            return _hit(message), [*before, *_said(messages[at + 1 :])[:NEIGHBOURS]]
+    entry, record = seen.entry(wanted), seen.summary(wanted)
+    if entry is not None and not entry.withdrawn:
+        sources = seen.by_ids(entry.source_message_ids[:_SOURCES_SHOWN])
+        return Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal"), _said(sources)
+    if record is not None and not record.rolled_back:
+        return Hit(wanted, 0.0, "", record.text, record.created_at, "summary"), []
+    for note in seen.pinned():
+        if note.id == wanted:
+            hit = Hit(wanted, 0.0, note.by.key, note.text, note.at, "ledger")
+            return hit, _said(seen.by_ids([note.source]))
+    observed: tuple[Hit, list[Hit]] | None = yield _look_up_observation(ctx, wanted)
+    return observed
+
+
+@inlineCallbacks
+def _look_up_observation(ctx: ToolContext, wanted: str) -> Steps[tuple[Hit, list[Hit]] | None]:
+    seen = ctx.seen
+    for number, profile in enumerate(chain(seen.profiles(), seen.older_profiles()), 1):
+        for item in profile.observations:
+            if item.id == wanted:
+                text = f"{profile.name}: {item.text}"
+                sources = seen.by_ids(item.sources[:_SOURCES_SHOWN])
+                return Hit(wanted, 0.0, "", text, item.at, "observation"), _said(sources)
         if number % PROFILES_AT_ONCE == 0:
             yield pause()
     return None
 
 
-def _message(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    messages = ctx.seen.around(wanted)
-    for position, message in enumerate(messages):
-        if message.id == wanted:
-            before = _said(messages[:position])[-NEIGHBOURS:]
-            behind = _said(messages[position + 1 :])[:NEIGHBOURS]
-            return {**_shown(message, message.content), "around": [*before, *behind]}
-    return None
-
-
-def _entry(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    entry = ctx.seen.entry(wanted)
-    if entry is None or entry.withdrawn:
-        return None
-    found = Hit(wanted, 0.0, "", entry.content, entry.timestamp, "journal").to_dict()
-    ids = list(entry.source_message_ids[:_SOURCES_SHOWN])
-    return {**found, "around": _said(ctx.seen.by_ids(ids))}
-
-
-def _summary(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    record = ctx.seen.summary(wanted)
-    if record is None or record.rolled_back:
-        return None
-    text = f"{record.text}\n\nMade from:"
-    found = Hit(wanted, 0.0, "", text, record.created_at, "summary").to_dict()
-    # A line for each message the summary was made from.
-    below = (_said([each]) for each in ctx.seen.below(wanted))
-    more = (
-        "".join(f"\n{m.get('at', '')[:16]} {m['speaker']}: {m['text']}" for m in said)
-        for said in below
-    )
-    return {**found, "more": more}
-
-
-def _note(ctx: ToolContext, wanted: str) -> dict[str, Any] | None:
-    for note in ctx.seen.pinned():
-        if note.id == wanted:
-            found = Hit(wanted, 0.0, note.by.key, note.text, note.at, "ledger").to_dict()
-            around = _said(ctx.seen.by_ids([note.source]))
-            return {**found, "around": around}
-    return None
-
-
-def _observed(ctx: ToolContext, profile: Profile, wanted: str) -> dict[str, Any] | None:
-    """An observation, what it rests on, what it took the place of and what took its place."""
-    items = profile.observations
-    item = next((each for each in items if each.id == wanted), None)
-    if item is None:
-        return None
-    ids = list(item.sources[:_SOURCES_SHOWN])
-    belief = next(
-        each
-        for each in current(items, ctx.audience)
-        if item.statement in {o.statement for o in (each.observation, *each.former)}
-    )
-    is_former = item.statement != belief.observation.statement
-    before = [] if is_former else [_dated(each) for each in belief.former]
-    return {
-        **_dated(item),
-        "of": profile.name,
-        "rests_on": ids,
-        **({"superseded": before} if before else {}),
-        **({"superseded_by": _dated(belief.observation)} if is_former else {}),
-        "around": _said(ctx.seen.by_ids(ids)),
-    }
-
-
-def _dated(item: Observation) -> dict[str, str]:
-    return Hit(item.id, 0.0, "", item.text, item.at, "observation").to_dict()
-
-
-def _said(messages: Sequence[Message]) -> list[dict[str, str]]:
+def _said(messages: Iterable[Message]) -> list[Hit]:
     """What was said among messages, shortened."""
     return [
-        _shown(message, message.content[:AROUND_CHARS])
+        _hit(replace(message, content=message.content[:AROUND_CHARS]))
         for message in messages
         if message.role in ("user", "assistant") and message.content and not message.is_summary
     ]
 
 
-def _shown(message: Message, text: str) -> dict[str, str]:
+def _hit(message: Message) -> Hit:
     speaker = message.speaker_name or message.name or message.role
-    return Hit(message.id, 0.0, speaker, text, message.created_at).to_dict()
+    return Hit(message.id, 0.0, speaker, message.content, message.created_at)
 
 
 class RequestCompaction(Tool):
@@ -243,24 +200,16 @@ class ContextSnapshot(Tool):
         live = ctx.seen.messages()
         markers = [message for message in live if message.is_summary]
         said = sum(bool(m.content) and m.role in ("user", "assistant") for m in live)
+        folded = sum(as_count(marker.metadata.get("compacted_count")) for marker in markers)
         used = event.total if event else script.runtime.fixed_tokens
         says = [
             f"Your memory is {used / limit:.0%} full: {used:,} of {limit:,} tokens are in use.",
-            f"You hold {_counted(said, 'line')} of talk word for word.",
+            f"Lines of talk that you hold word for word: {said:,}.",
+            f"Summaries: {len(markers):,}, of {folded:,} older messages; none is lost.",
         ]
-        if folded := sum(as_count(m.metadata.get("compacted_count")) for m in markers):
-            says.append(
-                f"{_counted(folded, 'older message')} are folded into "
-                f"{_counted(len(markers), 'summary', 'summaries')}; none is lost."
-            )
-        if event and event.left_out:
-            left_out = _counted(event.left_out, "message")
-            says.append(f"For lack of room the {left_out} before them stayed out of this prompt.")
+        if event:
+            says.append(f"Messages left out of this prompt for lack of room: {event.left_out:,}.")
         return " ".join(says) + (f"\nBy kind: {event}." if event else "")
-
-
-def _counted(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
 class ListContributors(Tool):

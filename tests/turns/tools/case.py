@@ -4,7 +4,7 @@ import json
 
 from evennia_ai.testing import call
 from evennia_ai.turns.tools import Tool
-from evennia_ai.turns.tools.parameters import Text
+from evennia_ai.turns.tools.base import Text
 from tests.base import AssistantTest
 
 OBJECT = "evennia.objects.objects.DefaultObject"

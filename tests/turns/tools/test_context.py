@@ -50,19 +50,19 @@ class TestContextTools(unittest.TestCase):
         told = self.use("context_snapshot")
         event = self.aria.budgets.events()[0]
         self.assertIn(f"{event.total / 8000:.0%} full: {event.total:,} of 8,000 tokens", told)
-        self.assertIn("12 lines of talk word for word", told)
+        self.assertIn("word for word: 12.", told)
         self.assertIn(str(event), told)
         self.assertLess(len(told), 600)
         self.aria.history.append(lines(7, "secret", audience=CORA))
         for audience, count in (("public", 13), (BOB, 14), (CORA, 21)):
-            self.assertIn(f"{count} lines", self.use("context_snapshot", audience))
+            self.assertIn(f"word for word: {count}.", self.use("context_snapshot", audience))
 
     def test_snapshot_of_what_is_not_there(self):
         """It tells what summaries stand for and what had no room."""
         self.compact()
-        self.assertIn("8 older messages are folded into 1 summary", self.use("context_snapshot"))
+        self.assertIn("Summaries: 1, of 8 older messages", self.use("context_snapshot"))
         self.aria.history.append(lines(200, "gold"))
-        left_out = r"For lack of room the [\d,]+ messages before them"
+        left_out = r"for lack of room: [1-9][\d,]*"
         self.assertRegex(self.use("context_snapshot"), left_out)
 
     def test_contributors(self):

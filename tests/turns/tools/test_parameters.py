@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ToolError
-from evennia_ai.turns.tools.parameters import Scale, Text, function_schema, read_arguments
+from evennia_ai.turns.tools.base import Scale, Text, function_schema, read_arguments
 from tests.strategies import FEW
 
 PARAMETERS = {

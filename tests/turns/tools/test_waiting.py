@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ToolError
-from evennia_ai.turns.schema import SCRIPT, is_sound
+from evennia_ai.turns.state import SCRIPT, is_sound
 from evennia_ai.turns.tools.waiting import (
     KEY,
     MOST_OF_ONE,
