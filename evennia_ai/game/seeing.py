@@ -61,11 +61,6 @@ def is_person(obj: DefaultObject) -> bool:
     return isinstance(obj, DefaultCharacter) or bool(getattr(obj, "has_account", False))
 
 
-def is_open(obj: DefaultObject) -> bool:
-    """Whether no lock of a thing hides it from anybody."""
-    return all(obj.locks.get(kind) in ("", f"{kind}:all()") for kind in ("view", "search"))
-
-
 def seen(
     place: DefaultObject, looker: DefaultObject, among: Sequence[DefaultObject] | None = None
 ) -> list[DefaultObject]:

@@ -45,7 +45,6 @@ from evennia_ai.game.seeing import (
     find,
     hearers,
     is_assistant,
-    is_open,
     is_person,
     name_of,
     names_of,
@@ -472,17 +471,13 @@ class GameHandler:
         return manners_of(self._room)
 
     def present(self) -> tuple[dict[str, Any], ...]:
-        """People here: id, name, player, assistant, open.
-
-        The id is that of a mask where they wear one. Open is who wears none and hides from nobody.
-        """
+        """People here: id, name, player, assistant; the id is that of a mask they wear, if any."""
         return tuple(
             {
                 "id": face_of(obj, self.character),
                 "key": self._name(obj),
                 "player": bool(obj.has_account),
                 "assistant": is_assistant(obj),
-                "open": is_open(obj) and face_of(obj, self.character) == stable_id(obj),
             }
             for obj in self._seen()
             if is_person(obj)

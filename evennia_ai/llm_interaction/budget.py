@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from evennia_ai.history.audience import PUBLIC, members
-from evennia_ai.history.messages import Counter, Message, cut_points, total_tokens
+from evennia_ai.history.messages import Counter, Message
 from evennia_ai.history.stored import Stored, Unreadable
 from evennia_ai.llm_interaction.values import (
     OFFLINE_MODEL,
@@ -87,10 +87,6 @@ class TokenBudget(Stored, Usage):
         """Tokens of all regions, the reserve included."""
         return sum(self.sizes)
 
-    def answered(self, reply: ModelReply) -> "TokenBudget":
-        """The event with the figures of the reply."""
-        return replace(self, model=reply.model or self.model, **reply.figures())
-
     def __str__(self) -> str:
         """Tokens by region, total and limit on one line, as people read it."""
         shown = ", ".join(f"{name}: {tokens}" for name, tokens in self.regions.items())
@@ -150,29 +146,28 @@ class BudgetLog:
     """The newest budgets of one assistant since the server started."""
 
     def __init__(self) -> None:
-        self._kept: deque[TokenBudget] = deque(maxlen=EVENTS_KEPT)
+        self._events: deque[TokenBudget] = deque(maxlen=EVENTS_KEPT)
 
     def note(self, event: TokenBudget) -> TokenBudget:
         """Log an event; returns it."""
-        self._kept.append(event)
+        self._events.append(event)
         return event
 
     def answered(self, event: TokenBudget, reply: ModelReply) -> TokenBudget:
         """Add the figures of the reply to a logged event; returns it as it is now."""
-        full = event.answered(reply)
-        for place, known in enumerate(self._kept):
-            if known is event:
-                self._kept[place] = full
+        full = replace(event, model=reply.model or event.model, **reply.figures())
+        if event in self._events:
+            self._events[self._events.index(event)] = full
         return full
 
     def events(self) -> tuple[TokenBudget, ...]:
         """The logged events, oldest first."""
-        return tuple(self._kept)
+        return tuple(self._events)
 
     def forget(self, people: Collection[str]) -> None:
         """Drop the events of private talk with these people (stable ids)."""
-        left = [event for event in self._kept if members(event.audience).isdisjoint(people)]
-        self._kept = deque(left, maxlen=EVENTS_KEPT)
+        left = [event for event in self._events if members(event.audience).isdisjoint(people)]
+        self._events = deque(left, maxlen=EVENTS_KEPT)
 
 
 @dataclass(frozen=True)
@@ -307,23 +302,6 @@ class Limits:
         return "words alone, until it has been tried with tools"
 
 
-def newest_that_fit(
-    messages: Sequence[Message], room_tokens: int
-) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """What is left out and what is kept of messages so that the newest fit, oldest first.
-
-    The cut is where no tool call loses its result.
-    """
-    left = total_tokens(messages)
-    position = 0
-    for point in cut_points(messages):
-        left -= total_tokens(messages[position:point])
-        position = point
-        if left <= room_tokens:
-            break
-    return tuple(messages[:position]), tuple(messages[position:])
-
-
 def shortened(text: str, room_chars: int) -> str:
     """A text cut in its middle to about `room_chars`, saying how much was left out."""
     if len(text) <= room_chars:
@@ -374,7 +352,5 @@ def pieces(line: str, room_tokens: int, count: Counter) -> list[str]:
     """A line in pieces of at most `room_tokens` tokens (one character at least)."""
     if count(line) + 1 <= room_tokens or len(line) < 2:
         return [line]
-    parts = max(2, -(-(count(line) + 1) // max(1, room_tokens)))
-    step = max(1, len(line) // parts)
-    cut = [line[start : start + step] for start in range(0, len(line), step)]
-    return [piece for part in cut for piece in pieces(part, room_tokens, count)]
+    halves = line[: len(line) // 2], line[len(line) // 2 :]
+    return [piece for half in halves for piece in pieces(half, room_tokens, count)]

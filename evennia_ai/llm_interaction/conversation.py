@@ -42,8 +42,6 @@ REMEMBERED, KNOWN, BEFORE = "You remember", "You know", "What happened before"
 RELATED = "Related past experience"
 PASSED, LANGUAGE, NOBODY, AGAIN = "Time passes", "Answer in", "Nobody spoke to you", "Once more"
 DONE, UNDONE = "You have just done", "You must refuse, because"
-# Of these, what is told only when it changes.
-STEADY = (NOW, HERE, LANGUAGE)
 # Labels in the system text.
 PLACE, LOOKS, THINGS, WAYS = "Where you are", "What it looks like", "What is here", "Ways out"
 CALLED = "What others call you"
@@ -103,17 +101,13 @@ def shipped_examples(language: str, me: str, met: Collection[str]) -> tuple[Exch
         table = tables()[DEFAULT]
     shown = map(shown_name, (*met, me))
     taken = {folded(word) for name in shown for word in (name, *name.split())}
-    names = {}
+    names = {"me": shown_name(me)}
     for key in ("a", "b"):
         given = table.get("examples", key)
         names[key] = next((name for name in given if folded(name) not in taken), given[-1])
-    speakers = (names["a"], names["a"], names["b"], names["b"])
     return tuple(
-        (
-            f"{who}: {asked.format(me=shown_name(me), **names)}",
-            answer.format(me=shown_name(me), **names),
-        )
-        for who, (asked, answer) in zip(speakers, table.get("examples", "talk"), strict=True)
+        (f"{names[key]}: {asked.format(**names)}", answer.format(**names))
+        for key, (asked, answer) in zip("aabb", table.get("examples", "talk"), strict=True)
     )
 
 
@@ -122,27 +116,18 @@ def own_examples(text: str, me: str) -> tuple[Exchange, ...]:
 
     Empty where nobody speaks before the assistant does.
     """
-    exchanges, heard, said = list[Exchange](), list[str](), list[str]()
-
-    def close() -> None:
-        if heard and said:
-            exchanges.append(("\n".join(heard), "\n".join(said)))
-        heard.clear()
-        said.clear()
-
-    own = folded(me)
+    turns, own = list[tuple[list[str], list[str]]](), folded(me)
     for row in text.splitlines():
-        who, colon, words = row.strip().partition(":")
-        if not colon or not words.strip():
+        who, _, words = row.strip().partition(":")
+        if not words.strip():
             continue
-        if folded(who) == own:
-            said.append(words.strip())
-        else:
-            if said:
-                close()
-            heard.append(f"{shown_name(who)}: {flat(words)}")
-    close()
-    return tuple(exchanges)
+        if folded(who) != own:
+            if not turns or turns[-1][1]:
+                turns.append(([], []))
+            turns[-1][0].append(f"{shown_name(who)}: {flat(words)}")
+        elif turns:
+            turns[-1][1].append(words.strip())
+    return tuple(("\n".join(heard), "\n".join(said)) for heard, said in turns if said)
 
 
 def ago(at: str, now: float) -> str:
@@ -171,9 +156,11 @@ def memory_row(hit: Hit, now: float, with_id: bool) -> str:
     return note(", ".join(filter(None, parts)), said)
 
 
-def summary_text(text: str, summary_id: str, with_id: bool) -> str:
+def summary_text(text: str, summary_id: str = "") -> str:
     """A summary as a block: a note that is not closed, and a row for each of its lines."""
-    label = f"{BEFORE}, summary {shown_name(summary_id)}" if with_id and summary_id else BEFORE
+    label = BEFORE
+    if summary_id:
+        label += f", summary {shown_name(summary_id)}"
     rows = [f"- {flat(line)}" for line in text.splitlines() if line.strip()]
     return "\n".join([f"({label}:", *rows]) if rows else ""
 
@@ -222,7 +209,10 @@ def read_prompt(messages: Iterable[Mapping[str, Any]]) -> Reading:
     for message in messages:
         role, content = str(message["role"]), str(message.get("content") or "")
         if role == "system":
-            _read_system(reading, content)
+            if found := _IDENTITY.search(content):
+                reading.me = found["name"].strip()
+            rows = _PLACE_LINE.findall(content)
+            reading.place = {label: value.strip() for label, value in rows}
         elif role == "user":
             reading.turns += [(role, line) for line in read_lines(content)]
         elif role == "assistant" and not message.get("tool_calls"):
@@ -230,12 +220,6 @@ def read_prompt(messages: Iterable[Mapping[str, Any]]) -> Reading:
         else:
             reading.turns.append((role, message))
     return reading
-
-
-def _read_system(reading: Reading, text: str) -> None:
-    if found := _IDENTITY.search(text):
-        reading.me = found["name"].strip()
-    reading.place = {label: value.strip() for label, value in _PLACE_LINE.findall(text)}
 
 
 def read_lines(content: str) -> Iterator[Heard | Note | str]:
@@ -254,14 +238,9 @@ def read_lines(content: str) -> Iterator[Heard | Note | str]:
 def asked_again(messages: Sequence[Mapping[str, Any]], fault: str) -> tuple[Mapping[str, Any], ...]:
     """A prompt with one more note before the line to answer: what was wrong with the last try."""
     for at in range(len(messages) - 1, -1, -1):
-        rows = str(messages[at].get("content") or "").split("\n")
-        lines = [read_talk_line(row) for row in rows]
-        if messages[at]["role"] != "user" or not any(lines):
-            continue
-        place = len(rows)
-        while place and not isinstance(lines[place - 1], Note):
-            place -= 1
-        rows.insert(place, note(AGAIN, fault))
-        again = {**messages[at], "content": "\n".join(rows)}
-        return (*messages[:at], again, *messages[at + 1 :])
+        above, _, line = str(messages[at].get("content") or "").rpartition("\n")
+        if messages[at]["role"] == "user" and read_talk_line(line):
+            rows = [*filter(None, [above]), note(AGAIN, fault), line]
+            again = {**messages[at], "content": "\n".join(rows)}
+            return (*messages[:at], again, *messages[at + 1 :])
     return tuple(messages)

@@ -1,8 +1,8 @@
 """Names, numbers and quotations: what a summary must neither lose of its source nor add to it.
 
-No language is known here. A name is a word with a capital that does not begin a sentence, or a name
-that is known already. Where every noun has a capital, as in German, only a capital behind another
-one counts: `Schwester Wilma`. In scripts without capitals, names are those that are known.
+A name is a word with a capital that does not begin a sentence, or a name that is known already.
+Where every noun has a capital, as the table of German says, only a capital behind another one
+counts: `Schwester Wilma`. In scripts without capitals, names are those that are known.
 
 Facts are compared word by word. A name's word is present if a word begins like it, as inflected
 forms do; a number by its value in the digits of any script; a quotation by its words in a row.
@@ -28,6 +28,7 @@ from evennia_ai.language.script import (
     words,
     words_of,
 )
+from evennia_ai.language.tables import DEFAULT, language_of_most, tables
 from evennia_ai.llm_interaction.budget import capped
 
 APPENDIX_TITLE = "Also mentioned:"
@@ -41,14 +42,9 @@ QUOTE_WORDS = 8
 MOST_INVENTED = 2
 # Numbers that are often said in words, or count the rows of a list: never invented.
 SPELLED = frozenset(map(str, range(13)))
-# Capitals say nothing of names where more than this share of the words amid sentences has one,
-# and of the different ones: from 28 and 30 of 100 on in German, up to 18 and 16 in 16 languages.
-# A text with fewer words amid its sentences does not show it.
-NOUN_SHARE, LEAST_WORDS = 0.23, 20
 
 _CAPITALISED = r"\p{Lu}(?:['’]\p{Lu})?[\p{L}\p{M}\p{N}]+(?:-[\p{L}\p{M}\p{N}]+)*+"
 _RUN = regex.compile(rf"(?<![\w'’-]){_CAPITALISED}(?: {_CAPITALISED}){{0,5}}")
-_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]+")
 # What stands before the first word of a sentence.
 _STARTS = frozenset('.!?:;…¿¡؟।。！？"“”„«»「『(*#-—\n')
 # The value, then what is shown beside it: an ending, a unit, the next word.
@@ -135,20 +131,15 @@ def numbers(text: str) -> list[Fact]:
     return [_number(match) for match in _NUMBER.finditer(text)]
 
 
-def nouns_have_capitals(text: str, known: Iterable[str] = ()) -> bool:
-    """Whether so many words amid sentences have a capital that it makes no name of them."""
-    text, names = without_marks(text), {word for name in known for word in words(name)}
-    inner = [match[0] for match in _WORD.finditer(text) if not _starts(text, match.start())]
-    inner = [word for word in inner if folded(word) not in names]
-    shares = [
-        sum(word[0].isupper() for word in some) / max(1, len(some)) for some in (inner, {*inner})
-    ]
-    return len(inner) >= LEAST_WORDS and min(shares) > NOUN_SHARE
+def nouns_have_capitals(text: str) -> bool:
+    """Whether a text is in a language in which a capital makes no name of a word."""
+    language = language_of_most(without_marks(text).splitlines())
+    return "noun_capitals" in tables()[language or DEFAULT].data
 
 
 def source_facts(text: str, known: Sequence[str] = ()) -> list[Fact]:
     """The facts of a text that is summarised."""
-    return facts(text, known, nouns_have_capitals(text, known))
+    return facts(text, known, nouns_have_capitals(text))
 
 
 def lost(wanted: Iterable[Fact], *texts: str) -> list[Fact]:
@@ -160,7 +151,7 @@ def lost(wanted: Iterable[Fact], *texts: str) -> list[Fact]:
 def invented(text: str, source: str, known: Sequence[str] = ()) -> list[str]:
     """What a summary names that neither its source nor the known names hold."""
     ground = Words("\n".join((source, *known)))
-    told = facts(_HEADING.sub("\n", text), (), nouns_have_capitals(source, known))
+    told = facts(_HEADING.sub("\n", text), (), nouns_have_capitals(source))
     return [
         fact.text
         for fact in told

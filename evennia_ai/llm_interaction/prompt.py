@@ -10,8 +10,15 @@ from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
 from evennia_ai.background import in_time
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import Note, flat, note, shown_name
-from evennia_ai.history.messages import OVERHEAD_TOKENS, SAID_ONCE, Message, mask_of, unmasked
+from evennia_ai.history.frames import flat, note, shown_name
+from evennia_ai.history.messages import (
+    OVERHEAD_TOKENS,
+    SAID_ONCE,
+    Counter,
+    Message,
+    mask_of,
+    unmasked,
+)
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of
 from evennia_ai.llm_interaction import conversation
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Limits, TokenBudget
@@ -20,10 +27,8 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_UNASKED,
     CONTEXTS,
     SPOKEN,
-    job_system_prompt,
     plain_identity,
     system_prompt,
-    written_language,
 )
 from evennia_ai.llm_interaction.regions import (
     HEADINGS,
@@ -31,7 +36,6 @@ from evennia_ai.llm_interaction.regions import (
     Regions,
     fit_prompt,
     note_line,
-    text_tokens,
     tools_tokens,
 )
 from evennia_ai.llm_interaction.tool_calls import spoken_text
@@ -61,8 +65,6 @@ SERVES = (*USUAL, "asked", "obeyed", "full", "sleep")
 PROFILE_FACTS = 3
 # Names of people and things that a prompt lists at most.
 MOST_NAMES = 20
-# Players of whom it is asked whom they see, before who is here is kept.
-MOST_LOOKERS = 10
 # Messages before which notes are kept.
 MOST_KEPT_NOTES = 500
 # Where neither the owner nor `llm_extra` says otherwise: lively, and seldom off the point.
@@ -75,7 +77,7 @@ GRACE_S = 2.0
 # A turn that anybody may hear and nobody asked for.
 ORDINARY = TurnRequest()
 
-Notes = Mapping[str, str]  # by label
+Person = Mapping[str, Any]  # somebody who is here, as the game tells it
 
 
 def build_prompt(
@@ -89,8 +91,8 @@ def build_prompt(
     model = options.get("model", "")
     if request.context == CONTEXT_AWAKE:
         if not model:
-            _note_fixed(script, prompt)
-            _keep_notes(script, request, prompt)
+            script.runtime.fixed_tokens = _fixed_tokens(prompt)
+            _keep_notes(script.runtime.shown_notes, request, prompt)
         script.runtime.left_out = frozenset(prompt.left_out)
     name = model or script.model_name
     note_request(script, prompt.budget, request.context, name, request.audience)
@@ -143,30 +145,24 @@ def draft_prompt(
         found: What this turn's searches gave, by the id of the result, where less is stored.
         model: The model it is for, if not its own: a fallback may have a smaller window.
     """
-    name, limits = model or script.model_name, script.limits(model)
+    limits, traits = script.limits(model), script.tools.traits
     history, older = shown_history(script, request.audience)
     # Also of somebody whose words are in quarantine: what is said now is answered.
     asked = script.seen(request.audience).by_ids(request.source_ids)
     answered = tuple(message for message in asked if message.speaker)
-    answers = {m.id for m in answered}
-    recalls = script.tools.traits.recalls
-    shown = [_as_shown(m, found, recalls) for m in history if m.id not in answers]
-    if name != OFFLINE_MODEL:
+    answers = {message.id for message in answered}
+    shown = [_as_shown(m, found, traits.recalls) for m in history if m.id not in answers]
+    if limits.model != OFFLINE_MODEL:
         shown = [m for m in shown if m.metadata.get("model") != OFFLINE_MODEL]
     ids = [message.id for message in history]
     newer = frozenset(ids[ids.index(since) + 1 :]) if since in ids else frozenset[str]()
-    fixed = _fixed(script, character, request, withdrawn, name)
+    called = frozenset[str]()
     if not limits.calls_tools:
-        shown = _without_calls(shown, newer, script.tools.traits.speaks)
+        shown = _without_calls(shown, newer, traits.speaks)
         # What it has called all the same goes on as a call of a tool that is offered.
-        called = {call["function"]["name"] for message in shown for call in message.tool_calls}
-        offered = _offered(script, request, withdrawn, limits.model) if called else ()
-        tools = tuple(tool for tool in offered if tool["function"]["name"] in called)
-        fixed = replace(fixed, tools=tools)
-    steady, passing = _steady_notes(script, request), tuple(_passing_notes(script, request))
-    kept = {} if name == OFFLINE_MODEL else _kept_notes(script, request.asker, shown)
+        called = frozenset(c["function"]["name"] for m in shown for c in m.tool_calls)
     regions = replace(
-        fixed,
+        _fixed(script, character, request, limits, withdrawn, called),
         history=tuple(shown),
         answered=answered,
         archived=older,
@@ -176,86 +172,49 @@ def draft_prompt(
         ),
         newer=newer,
     )
-
-    def with_notes(kept: Mapping[str, Notes]) -> Regions:
-        holds = {label: text for notes in kept.values() for label, text in notes.items()}
-        return replace(
+    game, notes = script.game.asked_by(request.asker), script.runtime.shown_notes
+    present = game.present()
+    people = frozenset(str(person["id"]) for person in present)
+    steady = _steady_notes(present, game.time(script.now()), request.language)
+    passing = _passing_notes(script, request, present)
+    # Of what earlier prompts told, nothing stays that names somebody who is not seen now.
+    kept = {
+        message.id: notes[message.id].texts
+        for message in shown
+        if message.id in notes and notes[message.id].people <= people
+    }
+    if limits.model == OFFLINE_MODEL:
+        kept = {}
+    while True:
+        holds = {label: text for texts in kept.values() for label, text in texts.items()}
+        now = steady
+        if conversation.LANGUAGE in holds:  # English is named where another one was
+            now = {conversation.LANGUAGE: english_name(DEFAULT), **steady}
+        told = {label: text for label, text in now.items() if text != holds.get(label)}
+        regions = replace(
             regions,
-            tail=(*_changed_notes(steady, holds), *passing),
-            kept={id: "\n".join(map(note, notes, notes.values())) for id, notes in kept.items()},
+            tail=(*map(note, told, told.values()), *passing),
+            kept={key: "\n".join(map(note, each, each.values())) for key, each in kept.items()},
         )
-
-    prompt = _fitted(script, with_notes(kept), model)
-    if not kept.keys().isdisjoint(prompt.left_out):
+        prompt = fit_prompt(regions, limits.caps, limits.tokens, script.count)
+        if kept.keys().isdisjoint(prompt.left_out):
+            named = people if conversation.HERE in told else frozenset[str]()
+            return replace(prompt, told=ShownNotes(told, named))
         # What they said is said anew.
-        kept = {id: notes for id, notes in kept.items() if id not in prompt.left_out}
-        prompt = _fitted(script, with_notes(kept), model)
-    return prompt
+        kept = {key: texts for key, texts in kept.items() if key not in prompt.left_out}
 
 
-def _changed_notes(steady: Notes, holds: Notes) -> list[str]:
-    """The notes that differ from those that the talk shows already.
+def _keep_notes(notes: dict[str, ShownNotes], request: TurnRequest, prompt: Prompt) -> None:
+    """Remember the notes that a prompt tells before the line to answer, by that line's id.
 
-    English is named only where another language was.
+    So the next prompt begins with this one, and a server's cache holds.
     """
-    if conversation.LANGUAGE in holds:
-        steady = {conversation.LANGUAGE: english_name(DEFAULT), **steady}
-    return [note(label, text) for label, text in steady.items() if text != holds.get(label)]
-
-
-def _kept_notes(
-    script: Assistant, asker: str | None, history: Sequence[Message]
-) -> dict[str, Notes]:
-    """The notes that earlier prompts showed before messages of a history, by the messages' ids.
-
-    None that names somebody who has hidden since.
-    """
-    shown, game = script.runtime.shown_notes, script.game.asked_by(asker)
-    hidden = game.here().keys() - {person["id"] for person in game.present()}
-    return {
-        message.id: notes.texts
-        for message in history
-        if (notes := shown.get(message.id)) and hidden.isdisjoint(notes.people)
-    }
-
-
-def _keep_notes(script: Assistant, request: TurnRequest, prompt: Prompt) -> None:
-    """Remember the notes that a prompt shows before the line to answer.
-
-    So the next prompt begins with this one, and a server's cache holds. Who is here is kept only
-    where nobody is masked or hides from anybody, as what is kept is shown to whoever asks next.
-    """
-    shown = script.runtime.shown_notes
-    for message_id in prompt.left_out:
-        shown.pop(message_id, None)
-    if not request.source_ids:
-        return
-    notes = {
-        line.label: line.text
-        for line in conversation.read_lines(prompt.moment)
-        if isinstance(line, Note) and line.label in conversation.STEADY
-    }
-    if conversation.HERE in notes and not _everybody_is_open(script):
-        del notes[conversation.HERE]
-    shown.pop(request.source_ids[0], None)
-    if notes:
-        game = script.game.asked_by(request.asker)
-        people = game.present() if conversation.HERE in notes else ()
-        ids = frozenset(str(person["id"]) for person in people)
-        shown[request.source_ids[0]] = ShownNotes(notes, ids)
-    while len(shown) > MOST_KEPT_NOTES:
-        del shown[next(iter(shown))]
-
-
-def _everybody_is_open(script: Assistant) -> bool:
-    """Whether all who are here are seen by everybody, as far as the assistant sees them."""
-    people = script.game.present()
-    ids = {person["id"] for person in people}
-    players = [person["id"] for person in people if person["player"]]
-    return all(person.get("open", True) for person in people) and all(
-        ids == {person["id"] for person in script.game.asked_by(player).present()}
-        for player in players[:MOST_LOOKERS]
-    )
+    for key in (*prompt.left_out, *request.source_ids):
+        notes.pop(key, None)
+    if request.source_ids and prompt.told.texts:
+        notes[request.source_ids[0]] = prompt.told
+    while len(notes) > MOST_KEPT_NOTES:
+        del notes[next(iter(notes))]
 
 
 def _without_calls(
@@ -295,108 +254,97 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
     return message if text == message.content else replace(message, content=text, tokens=0)
 
 
-def _fitted(script: Assistant, regions: Regions, model: str = "") -> Prompt:
-    limits = script.limits(model)
-    return fit_prompt(regions, limits.caps, limits.tokens, script.count)
-
-
 def measure_fixed(script: Assistant, character: Character) -> Prompt:
     """Measure the tokens of the fixed regions without a turn, as at start; returns their prompt."""
-    prompt = _fitted(script, _fixed(script, character, ORDINARY))
-    _note_fixed(script, prompt)
+    limits = script.limits()
+    fixed = _fixed(script, character, ORDINARY, limits)
+    prompt = fit_prompt(fixed, limits.caps, limits.tokens, script.count)
+    script.runtime.fixed_tokens = _fixed_tokens(prompt)
     return prompt
 
 
-def _note_fixed(script: Assistant, prompt: Prompt) -> None:
+def _fixed_tokens(prompt: Prompt) -> int:
     sizes = prompt.budget.regions
-    fixed = ("System", "Tools", "Ledger", "Examples")
-    script.runtime.fixed_tokens = sum(sizes[name] for name in fixed)
+    return sum(sizes[name] for name in ("System", "Tools", "Ledger", "Examples"))
 
 
 def _fixed(
     script: Assistant,
     character: Character,
     request: TurnRequest,
-    withdrawn: Sequence[str] = (),
-    model: str = "",
+    limits: Limits,
+    withdrawn: Collection[str] = (),
+    called: Collection[str] = (),
 ) -> Regions:
-    """What stands before the talk: tools, system text, notes of the ledger, examples."""
-    limits = script.limits(model)
+    """What stands before the talk: tools, system text, notes of the ledger, examples.
+
+    A model that speaks only is offered the tools that it has `called` all the same.
+    """
+    config, game, me = script.config, script.game.asked_by(request.asker), character.key
+    place, things = game.place(), list(game.things().values())[:MOST_NAMES]
+    where = conversation.place_text(place, things, game.carried()[:MOST_NAMES])
+    is_offline = limits.model == OFFLINE_MODEL
+    if limits.is_base and not is_offline:
+        system = f"{plain_identity(me, config.persona, config.language)}\n\n{where}"
+    else:
+        system = system_prompt(me, config.persona, where, limits.calls_tools, config.language)
+    # The card's, else those of its language: the one that is set, else the persona's. A base model
+    # goes on with others as if they had been said here.
+    examples: tuple[conversation.Exchange, ...] = ()
+    if not is_offline:
+        examples = conversation.own_examples(config.examples or "", me)
+    if not (examples or is_offline or limits.is_base):
+        language = code_of(config.language)
+        if config.language == AUTO:
+            language = language_of(config.persona)
+        met = {person["key"] for person in game.present()}
+        met |= {m.speaker_name for m in script.seen(request.audience).newest() if m.speaker_name}
+        examples = conversation.shipped_examples(language or DEFAULT, me, met)
     notes = script.seen(request.audience, trusted=True).pinned()
     return Regions(
-        _system(script, character, request, limits),
-        _offered(script, request, withdrawn, limits.model) if limits.calls_tools else (),
-        examples=_examples(script, character, request) if limits.model != OFFLINE_MODEL else (),
+        system,
+        _offered(script, request, limits, withdrawn, called),
+        examples=examples,
         ledger=tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes),
         has_ids=limits.calls_tools,
     )
 
 
 def _offered(
-    script: Assistant, request: TurnRequest, withdrawn: Sequence[str], model: str
+    script: Assistant,
+    request: TurnRequest,
+    limits: Limits,
+    withdrawn: Collection[str],
+    called: Collection[str],
 ) -> tuple[dict[str, Any], ...]:
-    """The schemas of the tools that may serve a turn; to the offline model they cost nothing."""
-    if model == OFFLINE_MODEL and request.asker is not None:
-        serves: Collection[str] = SERVES
-    else:
-        serves = _serving(script, request.audience, request.asker)
-    return tuple(
-        tool.schema()
-        for tool in script.tools.offered()
-        if tool.serves in serves and tool.name not in withdrawn
-        # Nothing else may be done unasked.
-        if request.context != CONTEXT_UNASKED or tool.silent or (tool.speaks and not tool.to_one)
-    )
+    """The schemas of the tools that may serve a turn (`Tool.serves`).
 
-
-def _system(script: Assistant, character: Character, request: TurnRequest, limits: Limits) -> str:
-    """The system text; base models get a description, no rules."""
-    config, name, game = script.config, character.key, script.game.asked_by(request.asker)
-    place, things = game.place(), [*game.things().values()]
-    carried = game.carried()[:MOST_NAMES]
-    where = conversation.place_text(place, things[:MOST_NAMES], carried)
-    if limits.is_base and limits.model != OFFLINE_MODEL:
-        return f"{plain_identity(name, config.persona, config.language)}\n\n{where}"
-    return system_prompt(name, config.persona, where, limits.calls_tools, config.language)
-
-
-def _examples(
-    script: Assistant, character: Character, request: TurnRequest
-) -> tuple[conversation.Exchange, ...]:
-    """Exchanges that show how the assistant talks: the card's, else those of its language.
-
-    That is the language that is set, else the persona's. A base model is shown the card's alone: it
-    goes on with others as if they had been said here.
+    To the offline model they cost nothing. A call of another one is judged like any call; nothing
+    depends on its being left out.
     """
-    config, me = script.config, character.key
-    own = conversation.own_examples(config.examples or "", me)
-    if own or config.llm_api == "completion":
-        return own
-    language = code_of(config.language) if config.language != AUTO else language_of(config.persona)
-    met = {person["key"] for person in script.game.asked_by(request.asker).present()}
-    met |= {m.speaker_name for m in script.seen(request.audience).newest() if m.speaker_name}
-    return conversation.shipped_examples(language or DEFAULT, me, met)
-
-
-def _serving(script: Assistant, audience: str, asker: str | None) -> Collection[str]:
-    """What tools may serve in a turn for an audience and whom it answers (`Tool.serves`).
-
-    A call of another one is judged like any call; nothing depends on its being left out.
-    """
-    if asker is None:
-        return USUAL
-    game, seen = script.game.asked_by(asker), script.seen(audience)
-    serves = {
-        "": True,
-        "asked": True,
-        "obeyed": game.obeys(),
-        "met": seen.profile(asker) is not None,
-        "things": (has_things := game.has_things()),
-        "carried": has_things and bool(game.carried()),
-        "older": seen.has_summaries(),
-        "full": script.usage() >= script.config.compact_sleep_threshold / 2,
-    }
-    return [name for name, does in serves.items() if does]
+    if not (limits.calls_tools or called):
+        return ()
+    asker, is_offline = request.asker, limits.model == OFFLINE_MODEL
+    serves = set(USUAL if asker is None else SERVES)
+    if asker is not None and not is_offline:
+        game, seen = script.game.asked_by(asker), script.seen(request.audience)
+        has_things = game.has_things()
+        serves_now = {
+            "obeyed": game.obeys(),
+            "met": seen.profile(asker) is not None,
+            "things": has_things,
+            "carried": has_things and bool(game.carried()),
+            "older": seen.has_summaries(),
+            "full": script.usage() >= script.config.compact_sleep_threshold / 2,
+            "sleep": False,
+        }
+        serves -= {name for name, does in serves_now.items() if not does}
+    tools = [tool for tool in script.tools.offered() if tool.serves in serves]
+    if not limits.calls_tools:
+        tools = [tool for tool in tools if tool.name in called]
+    if request.context == CONTEXT_UNASKED:  # nothing else may be done unasked
+        tools = [tool for tool in tools if tool.silent or (tool.speaks and not tool.to_one)]
+    return tuple(tool.schema() for tool in tools if tool.name not in withdrawn)
 
 
 def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:
@@ -427,49 +375,38 @@ def build_llm_messages(
     return list(build_prompt(script, character, TurnRequest(audience, context, **fields)).messages)
 
 
-def _steady_notes(script: Assistant, request: TurnRequest) -> dict[str, str]:
+def _steady_notes(present: Sequence[Person], time: str, language: str) -> dict[str, str]:
     """What mostly holds from turn to turn, by label: time, people here, the language to answer in.
 
     The people are those whom the assistant sees, and the one who asks sees too.
     """
-    game = script.game.asked_by(request.asker)
-    people = sorted(game.present(), key=lambda person: str(person["key"]))
-    named = ((each["key"], bool(each.get("assistant"))) for each in people)
-    notes = {
-        conversation.NOW: flat(game.time(script.now())),
-        conversation.HERE: conversation.people_named(named),
-    }
-    if request.language:
-        notes[conversation.LANGUAGE] = request.language
+    people = sorted((str(person["key"]), bool(person.get("assistant"))) for person in present)
+    notes = {conversation.NOW: flat(time), conversation.HERE: conversation.people_named(people)}
+    if language:
+        notes[conversation.LANGUAGE] = language
     return notes
 
 
-def _passing_notes(script: Assistant, request: TurnRequest) -> list[str]:
+def _passing_notes(script: Assistant, request: TurnRequest, present: Sequence[Person]) -> list[str]:
     """What is told for one turn, as notes: what is known of who and what is here, what was done.
 
     It holds what the assistant sees, and the one who asks may see too.
     """
     audience, asker, game = request.audience, request.asker, script.game.asked_by(request.asker)
-    seen = script.seen(audience, trusted=True)
-    people = sorted(game.present(), key=lambda person: person["id"] != asker)
-    rows = []
-    place = str(game.place()["id"])
-    for known in (*(str(person["id"]) for person in people), place, *game.things()):
+    seen, rows = script.seen(audience, trusted=True), list[str]()
+    people = sorted(present, key=lambda person: person["id"] != asker)
+    names = {str(person["id"]): str(person["key"]) for person in people}
+    for known in (*names, str(game.place()["id"]), *game.things()):
         if (profile := seen.profile(known)) and (facts := profile.facts(audience, PROFILE_FACTS)):
             rows.append(note(f"{conversation.ABOUT} {shown_name(profile.name)}", "; ".join(facts)))
-    present = {str(person["id"]): str(person["key"]) for person in people}
-    for lines in script.of_features(lambda each: [*each.lines(script, request, present)]):
+    for lines in script.of_features(lambda each: [*each.lines(script, request, names)]):
         rows += [note(conversation.MIND, line) for line in lines or ()]
     rows += [note(conversation.DONE, what) for what in request.done]
     rows += [note(conversation.UNDONE, why) for why in request.undone]
     if request.reason:
-        rows.append(
-            note(
-                conversation.NOBODY,
-                f"{request.reason.rstrip('.')}. Say or do one short thing of your own in the "
-                "language of the talk, or nothing.",
-            )
-        )
+        reason = request.reason.rstrip(".")
+        wish = "Say or do one short thing of your own in the language of the talk, or nothing."
+        rows.append(note(conversation.NOBODY, f"{reason}. {wish}"))
     return rows
 
 
@@ -485,13 +422,10 @@ def model_request(
 
     `model` is its own, the offline one, or a fallback, after which only later ones are asked.
     """
-    config, fallbacks = script.config, tuple(script.config.llm_fallback_models)
-    name = model or script.model_name
-    if name in fallbacks:
-        fallbacks = fallbacks[fallbacks.index(name) + 1 :]
+    config, name = script.config, model or script.model_name
     reserve, is_awaited = prompt.budget.regions["Reserve"], purpose in SPOKEN
     is_aloud = is_awaited or purpose == READ_AHEAD
-    offered = (tool["function"]["name"] for tool in prompt.tools)
+    called = [tool["function"]["name"] for tool in prompt.tools]
     request = ModelRequest(
         model=name,
         messages=prompt.messages,
@@ -501,17 +435,22 @@ def model_request(
         within_s=config.turn_timeout_s,
         purpose=purpose,
         prompt_tokens=prompt.budget.total - reserve,
-        called=frozenset(script.tools.tools if is_aloud else offered),
+        called=frozenset(script.tools.tools if is_aloud else called),
         reported=not is_aloud,
         max_tokens=max_tokens or reserve,
     )
     if name == OFFLINE_MODEL:
         return request
-    extra = {"temperature": TEMPERATURE, **config.llm_extra} if is_aloud else config.llm_extra
-    if is_aloud and config.llm_api == "completion":
-        extra = {**NO_REPEATS, **extra}
+    fallbacks = tuple(config.llm_fallback_models)
+    if name in fallbacks:
+        fallbacks = fallbacks[fallbacks.index(name) + 1 :]
+    is_base, defaults = config.llm_api == "completion", dict[str, Any]()
+    if is_aloud:
+        defaults["temperature"] = TEMPERATURE
+        defaults |= NO_REPEATS if is_base else {}
+    extra = {**defaults, **config.llm_extra}
     request = replace(request, fallback_models=fallbacks, thinking=config.llm_thinking, extra=extra)
-    if config.llm_api != "completion":
+    if not is_base:
         return request
     if purpose in CONTEXTS and not is_awaited:
         text, stops = as_task_prompt(request.messages, FACTS), FACTS_STOPS
@@ -544,56 +483,38 @@ def ask_job(
 
 
 def job_prompt(
-    script: Assistant,
-    character: Character,
-    rules: str,
+    system: str,
     text: str,
-    tokens: int,
-    tools: Sequence[dict[str, Any]],
+    size: int,
+    reserve: int,
+    limit: int,
+    count: Counter,
+    tools: Sequence[dict[str, Any]] = (),
 ) -> Prompt:
-    """The prompt of a job that the assistant does on itself: rules, tools, a text of `tokens`."""
-    language = written_language(script.config.language, text.splitlines())
-    if script.limits().is_base and script.model_name != OFFLINE_MODEL:
-        system = plain_identity(character.key, script.config.persona, language)
-    else:
-        system = job_system_prompt(character.key, script.config.persona, rules, language)
-    messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
-    limits = script.limits()
+    """The prompt of a job that the assistant does on itself: rules, tools, a text of a size."""
     sizes = {
-        "System": text_tokens(system, script.count),
-        "Tools": tools_tokens(tools, script.count),
-        "History": tokens + OVERHEAD_TOKENS,
-        "Reserve": limits.caps.reserve,
+        "System": count(system) + OVERHEAD_TOKENS,
+        "Tools": tools_tokens(tools, count),
+        "History": size + OVERHEAD_TOKENS,
+        "Reserve": reserve,
     }
-    return Prompt(messages, tuple(tools), TokenBudget.of(sizes, limits.tokens))
-
-
-def job_room(prompt: Prompt) -> int:
-    """Tokens of the text that the prompt of a job, here without any, has room for."""
-    return max(100, prompt.budget.limit - prompt.budget.total - 2 * OVERHEAD_TOKENS)
+    messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
+    return Prompt(messages, tuple(tools), TokenBudget.of(sizes, limit))
 
 
 def with_exchange(
-    script: Assistant,
     prompt: Prompt,
     text: str,
     calls: Sequence[Mapping[str, Any]],
     results: Sequence[str],
+    count: Counter,
 ) -> Prompt:
     """The prompt of a job with a reply's calls and their results behind it."""
     new = [{"role": "assistant", "content": text, "tool_calls": list(calls)}]
     for call, result in zip(calls, results, strict=True):
         name = call["function"]["name"]
         new.append({"role": "tool", "tool_call_id": call["id"], "name": name, "content": result})
-    more = sum(text_tokens(str(each), script.count) for each in new)
-    sizes = {**prompt.budget.regions, "History": prompt.budget.regions["History"] + more}
+    sizes = prompt.budget.regions
+    sizes["History"] += sum(count(str(each)) + OVERHEAD_TOKENS for each in new)
     budget = TokenBudget.of(sizes, prompt.budget.limit)
     return replace(prompt, messages=(*prompt.messages, *new), budget=budget)
-
-
-def asked_once_more(asked: ModelRequest, fault: str) -> ModelRequest:
-    """A request whose reply was no answer, with the fault in one sentence before the line.
-
-    It begins as the first did, so that a server's cache holds.
-    """
-    return replace(asked, messages=conversation.asked_again(asked.messages, fault))

@@ -29,7 +29,6 @@ from evennia_ai.llm_interaction.budget import (
     REGIONS,
     Caps,
     TokenBudget,
-    newest_that_fit,
     shortened,
 )
 from evennia_ai.llm_interaction.conversation import (
@@ -39,6 +38,7 @@ from evennia_ai.llm_interaction.conversation import (
     gap_row,
     summary_text,
 )
+from evennia_ai.llm_interaction.values import ShownNotes
 from evennia_ai.recall.values import seconds
 
 _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
@@ -58,6 +58,16 @@ OWN_RESULTS_SHARE, RESULT_SHARE = 0.5, 0.0625
 # Of the ledger's notes, by their kind.
 HEADINGS = {"rule": "Rules:", "task": "Tasks:", "preference": "Preferences:", "fact": "Facts:"}
 _UNBOUNDED = 10**9
+# In which order regions give way to what is newer, and down to how many tokens.
+_GIVES_WAY = (
+    ("Retrieved", 0),
+    ("Examples", 0),
+    ("Tail", _LEAST_TAIL),
+    ("Summaries", 0),
+    ("Tail", 0),
+    ("Ledger", 0),
+    ("System", 0),
+)
 
 Row = tuple[str, str]
 Schema = dict[str, Any]
@@ -93,8 +103,9 @@ class Prompt:
     tools: tuple[Schema, ...]
     budget: TokenBudget
     left_out: tuple[str, ...] = ()  # ids of live messages that did not fit, oldest first
-    moment: str = ""  # the notes of what holds now, as shown
     tools_left: int = 0  # how many tools did not fit
+    # Notes of what mostly holds from turn to turn that it tells.
+    told: ShownNotes = ShownNotes({})
 
     @property
     def fits(self) -> bool:
@@ -102,63 +113,56 @@ class Prompt:
         return self.budget.total <= self.budget.limit
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Section:
     """A part of a prompt that is text."""
 
-    name: str  # its region
-    what: str  # what notes call it
+    region: str
+    name: str  # what notes call it
     cap: int  # most tokens of its text
-    # In which turns it gives way to what is newer, and down to how many tokens.
-    gives: tuple[tuple[int, int], ...]
-    shown: Callable[[int], str]  # what of it fits into so many tokens; empty for nothing
+    render: Callable[[int], str]  # what of it fits into so many tokens; empty for nothing
+    text: str = ""  # as the prompt shows it
 
 
 def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
-    """The sections of a prompt, in order, and when each gives way."""
-
-    def rows(label: str, entries: Sequence[Row]) -> Callable[[int], str]:
-        return lambda room: _block(label, entries, room, count)
-
-    def text(whole: str) -> Callable[[int], str]:
-        return lambda room: _cut(whole, room - OVERHEAD_TOKENS, count)
-
-    def all_or_none(whole: str) -> Callable[[int], str]:
-        return lambda room: whole if text_tokens(whole, count) <= room else ""
-
-    summaries = [
-        _Section(
-            "Summaries",
-            f"summary {name or marker.id}",
-            caps.summary + SUMMARY_FRAME_TOKENS,
-            ((3, 0),),
-            _summary(text, name if regions.has_ids else "", count),
-        )
-        for marker in regions.history
-        if marker.is_summary
-        for name in [str(marker.metadata.get("summary_id") or "")]
-        for text in [marker.content.removeprefix(SUMMARY_TITLE).lstrip()]
-    ]
+    """The sections of a prompt, in order."""
+    block, cut = functools.partial(_block, count), functools.partial(_cut, count)
     examples = "\n".join(line for exchange in regions.examples for line in exchange)
-    ledger = rows(f"{LEDGER}:", regions.ledger)
-    moment = rows("", [("", line) for line in regions.tail])
-    memories = rows("", [("", line) for line in regions.retrieved])
-    return [
-        _Section("System", "rules and persona", _UNBOUNDED, ((6, 0),), text(regions.system)),
-        _Section("Ledger", "ledger", caps.ledger, ((5, 0),), ledger),
-        _Section("Examples", "examples of talk", _UNBOUNDED, ((2, 0),), all_or_none(examples)),
-        *summaries,
-        _Section("Tail", "present moment", caps.tail, ((2, _LEAST_TAIL), (4, 0)), moment),
-        _Section("Retrieved", "memories", caps.retrieved, ((1, 0),), memories),
+    sections = [
+        _Section(
+            "System",
+            "rules and persona",
+            _UNBOUNDED,
+            lambda room: cut(regions.system, room - OVERHEAD_TOKENS),
+        ),
+        _Section(
+            "Ledger", "ledger", caps.ledger, functools.partial(block, f"{LEDGER}:", regions.ledger)
+        ),
+        _Section(
+            "Examples",
+            "examples of talk",
+            _UNBOUNDED,
+            lambda room: examples if text_tokens(examples, count) <= room else "",
+        ),
     ]
+    for marker in regions.history:
+        if marker.is_summary:
+            name = str(marker.metadata.get("summary_id") or "")
+            cap = caps.summary + SUMMARY_FRAME_TOKENS
+            shown = functools.partial(_summary, count, marker, name if regions.has_ids else "")
+            sections.append(_Section("Summaries", f"summary {name or marker.id}", cap, shown))
+    for region, name, cap, lines in (
+        ("Tail", "present moment", caps.tail, regions.tail),
+        ("Retrieved", "memories", caps.retrieved, regions.retrieved),
+    ):
+        rows = [("", line) for line in lines]
+        sections.append(_Section(region, name, cap, functools.partial(block, "", rows)))
+    return sections
 
 
-def _summary(text: str, name: str, count: Counter) -> Callable[[int], str]:
-    def shown(room: int) -> str:
-        body = _cut(text, room - SUMMARY_FRAME_TOKENS, count)
-        return summary_text(body, name, bool(name))
-
-    return shown
+def _summary(count: Counter, marker: Message, name: str, room: int) -> str:
+    text = marker.content.removeprefix(SUMMARY_TITLE).lstrip()
+    return summary_text(_cut(count, text, room - SUMMARY_FRAME_TOKENS), name)
 
 
 def note_line(name: str, at: str, by: Speaker, text: str) -> str:
@@ -166,7 +170,7 @@ def note_line(name: str, at: str, by: Speaker, text: str) -> str:
     return row(name, at[:10], speaker_label(flat(by.key), by.id), flat(text))
 
 
-def _block(label: str, rows: Sequence[Row], room: int, count: Counter) -> str:
+def _block(count: Counter, label: str, rows: Sequence[Row], room: int) -> str:
     """As many rows as fit below a label, those of a heading together; empty if none does."""
     used, shown = (text_tokens(label, count) or OVERHEAD_TOKENS), dict[str, list[str]]()
     for heading, line in rows:
@@ -180,7 +184,7 @@ def _block(label: str, rows: Sequence[Row], room: int, count: Counter) -> str:
     return "\n".join([*filter(None, [label]), *lines]) if lines else ""
 
 
-def _cut(text: str, room: int, count: Counter) -> str:
+def _cut(count: Counter, text: str, room: int) -> str:
     """A text shortened until it holds at most so many tokens."""
     chars = len(text)
     while text and count(text) > max(room, 0):
@@ -212,78 +216,97 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
         offered = offered[:-1]
     if missing := len(regions.tools) - len(offered):
         notes.append(f"{missing} of {len(regions.tools)} tools do not fit and are not offered")
-    tools = tools_tokens(offered, count)
+    sizes = dict.fromkeys(REGIONS, 0)
+    sizes |= {"Tools": tools_tokens(offered, count), "Reserve": caps.reserve}
     count = functools.cache(count)
     # Examples are several messages; a message's frame costs more than what joins two lines.
-    turns = 2 * len(regions.examples)
-    frames = max(0, turns - 1) * (OVERHEAD_TOKENS - 1)
-    room = limit - tools - caps.reserve - frames
+    frames = max(0, 2 * len(regions.examples) - 1) * (OVERHEAD_TOKENS - 1)
+    room = limit - sizes["Tools"] - caps.reserve - frames
     answered = _answered(regions.answered, int(room * ANSWERED_SHARE), count)
-    said = mended([m for m in regions.history if not m.is_summary])
-    raw = [m if m.tokens else m.counted(count) for m in said]
-    raw = _with_rows(raw, regions.kept, count)
+    room -= total_tokens(answered)
+    raw = _counted(mended([m for m in regions.history if not m.is_summary]), regions.kept, count)
     # What the turn itself brought is needed: up to a quarter of the room is its own.
-    least = total_tokens(answered)
-    least += min(max(0, room // 4), total_tokens(raw[newest_turn(raw) :]))
+    own = min(max(0, (room + total_tokens(answered)) // 4), total_tokens(raw[newest_turn(raw) :]))
     sections = _sections(regions, caps, count)
-    texts = _fitted(sections, room - least, count, notes)
-    used = sum(text_tokens(text, count) for text in texts) + total_tokens(answered)
+    _fit(sections, room - own, count, notes)
     # What differs from turn to turn counts with its cap, so that the next prompt begins alike.
-    steady = room - total_tokens(answered) - _steady_tokens(sections, texts, count)
-    raw, cuts = _shortened(raw, regions.newer, steady, max(0, room - used), count)
-    raw, skipped = _in_steps(raw, steady, limit)
-    left_out, history = newest_that_fit(raw, max(0, room - used))
+    steady = room
+    parts: dict[str, list[str]] = {name: [] for name in REGIONS}
+    for section in sections:
+        tokens = text_tokens(section.text, count)
+        sizes[section.region] += tokens
+        room -= tokens
+        steady -= section.cap if section.region in ("Tail", "Retrieved") else tokens
+        if section.text:
+            parts[section.region].append(section.text)
+    room = max(0, room)
+    raw, cuts = _shortened(raw, regions.newer, steady, room, count)
+    left_out, history = _newest(raw, steady, room, limit)
     if regions.archived:
         notes.append(f"{regions.archived:,} older messages of the archive do not fit")
-
-    sizes = dict.fromkeys(REGIONS, 0)
-    parts: dict[str, list[str]] = {name: [] for name in REGIONS}
-    for section, text in zip(sections, texts, strict=True):
-        sizes[section.name] += text_tokens(text, count)
-        parts[section.name] += [text] if text else []
-    newest = [*parts["Tail"], *parts["Retrieved"], *(rendered(m)["content"] for m in answered)]
-    places = (place for place, message in enumerate(history) if message.id in regions.newer)
-    begins = next(places, len(history))
-    messages = [
-        {"role": "system", "content": "\n\n".join((*parts["System"], *parts["Ledger"]))},
-        *(_example_turns(regions.examples) if parts["Examples"] else ()),
-        *({"role": "user", "content": text} for text in parts["Summaries"]),
-        *told(history[:begins], regions.kept),
-        *([{"role": "user", "content": "\n".join(newest)}] if newest else ()),
-        *told(history[begins:]),
-    ]
-    # Providers refuse an empty message, and a call without a result.
-    kept = (m for m in messages if m["content"] or m.get("tool_calls") or m["role"] == "tool")
-    shown = alternating(kept)
-    sizes |= {"Tools": tools, "Reserve": caps.reserve}
-    units = sum(map(bool, texts)) + len(history) + len(answered)
-    if parts["Examples"]:
+    examples = regions.examples if parts["Examples"] else ()
+    shown = _messages(parts, examples, history, answered, regions)
+    # Of what is counted as a message by itself, lines of one turn share one. A few stay: what
+    # begins a reply is counted nowhere, and too small a count shrinks the window.
+    units = sum(map(len, parts.values())) + len(history) + len(answered) - _UNCOUNTED
+    if examples:
         sizes["Examples"] += frames
-        units += turns - 1
-    # A few stay: what begins a reply is counted nowhere, and too small a count shrinks the window.
-    saved = max(0, units - len(shown) - _UNCOUNTED) * (OVERHEAD_TOKENS - 1)
-    sizes["History"] = max(0, total_tokens(history) + total_tokens(answered) - saved)
-    gone = tuple(message.id for message in (*skipped, *left_out) if message.id)
+        units += 2 * len(examples) - 1
+    saved = max(0, units - len(shown)) * (OVERHEAD_TOKENS - 1)
+    sizes["History"] = max(0, total_tokens([*history, *answered]) - saved)
+    gone = tuple(message.id for message in left_out if message.id)
     facts = {"left_out": len(gone), "left_until": gone[-1] if gone else ""}
     budget = TokenBudget.of(sizes, limit, notes=(*cuts, *notes), **facts)
-    return Prompt(tuple(shown), offered, budget, gone, "\n".join(parts["Tail"]), missing)
+    return Prompt(tuple(shown), offered, budget, gone, missing)
+
+
+def _messages(
+    parts: Mapping[str, Sequence[str]],
+    examples: Sequence[Exchange],
+    history: Sequence[Message],
+    answered: Sequence[Message],
+    regions: Regions,
+) -> list[dict[str, Any]]:
+    """The chat messages of a prompt, in order: the lines to answer before what is newer."""
+    messages = [{"role": "system", "content": "\n\n".join((*parts["System"], *parts["Ledger"]))}]
+    for asked, said in examples:
+        messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
+    messages += [{"role": "user", "content": text} for text in parts["Summaries"]]
+    places = (place for place, message in enumerate(history) if message.id in regions.newer)
+    begins = next(places, len(history))
+    messages += told(history[:begins], regions.kept)
+    newest = [*parts["Tail"], *parts["Retrieved"], *(rendered(m)["content"] for m in answered)]
+    messages.append({"role": "user", "content": "\n".join(newest)})
+    messages += told(history[begins:])
+    # Providers refuse an empty message, and a call without a result.
+    kept = (m for m in messages if m["content"] or m.get("tool_calls") or m["role"] == "tool")
+    return alternating(kept)
+
+
+def _fit(sections: Sequence[_Section], room: int, count: Counter, notes: list[str]) -> None:
+    """Cut the text of sections until all fit into a room; `notes` says what was cut."""
+    for section in sections:
+        section.text = section.render(section.cap)
+    capped = [section.text for section in sections]
+    for region, least in _GIVES_WAY:
+        for section in sections:
+            over = sum(text_tokens(each.text, count) for each in sections) - room
+            if section.region == region and over > 0:
+                own = text_tokens(section.text, count)
+                section.text = section.render(min(own, max(least, own - over)))
+    for section, under_cap in zip(sections, capped, strict=True):
+        done = "shortened" if section.text else "left out"
+        if section.text != under_cap:
+            notes.append(f"{section.name} {done}: other regions leave no room")
+        elif section.text != section.render(_UNBOUNDED):
+            notes.append(f"{section.name} {done}: more than its {section.cap:,} tokens")
 
 
 def _answered(lines: Sequence[Message], room: int, count: Counter) -> list[Message]:
-    """The lines to answer, the newest first to get room; each at most an equal share."""
+    """The lines to answer; each takes at most an equal share of the room."""
     share = max(_LEAST_TAIL, room // max(1, len(lines)))
     counted = [line if line.tokens else line.counted(count) for line in lines]
-    return [
-        shorten_message(line, share, count) if line.tokens > share else line for line in counted
-    ]
-
-
-def _steady_tokens(sections: Sequence[_Section], texts: Sequence[str], count: Counter) -> int:
-    """Tokens of the sections, those that differ from turn to turn with their caps."""
-    return sum(
-        section.cap if section.name in ("Tail", "Retrieved") else text_tokens(text, count)
-        for section, text in zip(sections, texts, strict=True)
-    )
+    return [shorten_message(line, share, count) for line in counted]
 
 
 def _shortened(
@@ -301,111 +324,58 @@ def _shortened(
         room: The room that it has in this one.
         count: Counts tokens.
     """
-    sizes = [message.tokens for message in raw if message.role == "tool" and message.id in own]
-    own_most = _equal_share(sizes, int(steady * OWN_RESULTS_SHARE))
+    results = sum(message.role == "tool" and message.id in own for message in raw)
+    own_share = int(steady * OWN_RESULTS_SHARE) // max(1, results)
     caps = list[int]()
     for message in raw:
         most = room // 2
         if message.role == "tool":
-            most = own_most if message.id in own else int(steady * RESULT_SHARE)
+            most = own_share if message.id in own else int(steady * RESULT_SHARE)
         caps.append(min(message.tokens, max(_LEAST_TAIL, most)))
     newest = newest_turn(raw)
     if sum(caps[newest:]) > room:
         # One share more than there are messages: room for the words that led to the calls.
         share = max(1, room // (len(raw) - newest + 1))
         caps[newest:] = [min(cap, share) for cap in caps[newest:]]
-    shown, notes = list[Message](), list[str]()
-    for message, cap in zip(raw, caps, strict=True):
-        if message.tokens > cap:
-            shown.append(shorten_message(message, cap, count))
-            name = message.id or "?"
-            notes.append(f"message {name} is shown shortened ({message.tokens:,} tokens)")
-        else:
-            shown.append(message)
-    return shown, notes
-
-
-def _equal_share(sizes: Sequence[int], room: int) -> int:
-    """The most that each of some sizes may be for all of them to fit into a room."""
-    left = room
-    for at, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - at)
-        if size > share:
-            return share
-        left -= size
-    return room
-
-
-def _in_steps(raw: Sequence[Message], room: int, limit: int) -> tuple[list[Message], list[Message]]:
-    """Messages without the oldest, where not all fit, and those; what goes, goes in large steps."""
-    over = total_tokens(raw) - max(0, room)
-    if over <= 0:
-        return list(raw), []
-    step = max(1, int(min(limit * STEP_SHARE, room * STEP_OF_ROOM)))
-    surplus, newest = -(-over // step) * step, newest_turn(raw)
-    sums = [0, *itertools.accumulate(message.tokens for message in raw)]
-    points = [at for at in cut_points(raw) if at <= newest]
-    place = next((at for at in points if sums[at] >= surplus), points[-1])
-    return list(raw[place:]), list(raw[:place])
-
-
-def _example_turns(examples: Sequence[Exchange]) -> list[dict[str, Any]]:
-    return [
-        {"role": role, "content": text}
-        for exchange in examples
-        for role, text in zip(("user", "assistant"), exchange, strict=True)
+    notes = [
+        f"message {message.id or '?'} is shown shortened ({message.tokens:,} tokens)"
+        for message, cap in zip(raw, caps, strict=True)
+        if message.tokens > cap
     ]
+    return list(map(shorten_message, raw, caps, itertools.repeat(count))), notes
 
 
-def _fitted(sections: Sequence[_Section], room: int, count: Counter, notes: list[str]) -> list[str]:
-    """The text of each section, cut until all fit into a room; `notes` says what was cut."""
-    whole = [section.shown(_UNBOUNDED) for section in sections]
-    capped = [section.shown(section.cap) for section in sections]
-    texts = list(capped)
-    turns = ((at, place, least) for place, of in enumerate(sections) for at, least in of.gives)
-    for _, place, least in sorted(turns):
-        over = sum(text_tokens(text, count) for text in texts) - room
-        if over > 0:
-            own = text_tokens(texts[place], count)
-            texts[place] = sections[place].shown(min(own, max(least, own - over)))
-    for section, all_of_it, under_cap, text in zip(sections, whole, capped, texts, strict=True):
-        done = "shortened" if text else "left out"
-        if text != under_cap:
-            notes.append(f"{section.what} {done}: other regions leave no room")
-        elif text != all_of_it:
-            notes.append(f"{section.what} {done}: more than its {section.cap:,} tokens")
-    return texts
+def _newest(
+    raw: Sequence[Message], steady: int, room: int, limit: int
+) -> tuple[Sequence[Message], Sequence[Message]]:
+    """The oldest of some messages, which are left out, and the newest, which fit into a room.
+
+    What leaves as the talk outgrows its `steady` room leaves in large steps. The cut is where no
+    call loses its result; the newest exchange leaves only where it does not fit.
+    """
+    sums = [0, *itertools.accumulate(message.tokens for message in raw)]
+    step = max(1, int(min(limit * STEP_SHARE, steady * STEP_OF_ROOM)))
+    steps = -(-max(0, sums[-1] - max(0, steady)) // step)
+    surplus = max(min(steps * step, sums[newest_turn(raw)]), sums[-1] - room)
+    place = next((at for at in cut_points(raw) if sums[at] >= surplus), len(raw))
+    return raw[:place], raw[place:]
 
 
 def shorten_message(message: Message, cap_tokens: int, count: Counter) -> Message:
-    """A message cut in its middle to about `cap_tokens`; what is stored stays whole."""
+    """A counted message cut in its middle to about `cap_tokens`; what is stored stays whole."""
     short = message
     for share in (1.0, 0.5, 0.2, 0.05):
-        chars = int(cap_tokens * 2 * share)
-        calls = tuple(_short_call(call, chars) for call in message.tool_calls)
-        text = shortened(message.content, chars)
-        short = replace(message, content=text, tool_calls=calls).counted(count)
         if short.tokens <= cap_tokens:
             break
+        text = shortened(message.content, int(cap_tokens * 2 * share))
+        short = replace(message, content=text).counted(count)
     return short
-
-
-def _short_call(call: dict[str, Any], chars: int) -> dict[str, Any]:
-    function = call.get("function") or {}
-    arguments = str(function.get("arguments") or "{}")
-    if len(arguments) <= chars:
-        return call
-    note = json.dumps({"shortened": shortened(arguments, chars)}, ensure_ascii=False)
-    return {**call, "function": {**function, "arguments": note}}
 
 
 def told(
     messages: Sequence[Message], kept: Mapping[str, str] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
-    """Messages as a prompt shows them.
-
-    A long quiet time before one is a line of its own; so are the notes that are `kept` before it.
-    """
+    """Messages as a prompt shows them, with what stands above them."""
     shown: list[dict[str, Any]] = []
     for message, above in zip(messages, _rows_above(messages, kept), strict=True):
         item = rendered(message)
@@ -414,7 +384,7 @@ def told(
 
 
 def _rows_above(messages: Sequence[Message], kept: Mapping[str, str]) -> list[str]:
-    """What stands above each message; nothing for most."""
+    """The lines on a long quiet time and the notes that stand above each message, if any."""
     rows, before = list[str](), 0.0
     for message in messages:
         at = seconds(message.created_at)
@@ -425,11 +395,10 @@ def _rows_above(messages: Sequence[Message], kept: Mapping[str, str]) -> list[st
     return rows
 
 
-def _with_rows(
-    messages: Sequence[Message], kept: Mapping[str, str], count: Counter
-) -> list[Message]:
-    """Messages whose tokens count what stands above them, too."""
+def _counted(messages: Sequence[Message], kept: Mapping[str, str], count: Counter) -> list[Message]:
+    """Messages with their tokens, those of the lines above them included."""
+    counted = [m if m.tokens else m.counted(count) for m in messages]
     return [
         replace(message, tokens=message.tokens + count(above) + 1) if above else message
-        for message, above in zip(messages, _rows_above(messages, kept), strict=True)
+        for message, above in zip(counted, _rows_above(messages, kept), strict=True)
     ]

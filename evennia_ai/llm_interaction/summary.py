@@ -6,16 +6,15 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.history.frames import MESSAGES_LABEL, note, shown_name, talk_line
-from evennia_ai.history.messages import OVERHEAD_TOKENS, Counter, Message, said_and_done, tool_calls
-from evennia_ai.history.stored import as_dicts, as_list, as_text
+from evennia_ai.history.messages import Counter, Message, said_and_done, tool_calls
 from evennia_ai.language.script import words
 from evennia_ai.language.tables import AUTO, DEFAULT
 from evennia_ai.llm_interaction.budget import (
-    TokenBudget,
     capped,
     most_requests,
     packed,
@@ -30,12 +29,11 @@ from evennia_ai.llm_interaction.facts import MOST_INVENTED, invented, lost, sour
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     ask_job,
+    job_prompt,
     model_request,
 )
-from evennia_ai.llm_interaction.regions import Prompt, text_tokens
 from evennia_ai.llm_interaction.reply import strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
-from evennia_ai.llm_interaction.tool_calls import loaded
 from evennia_ai.llm_interaction.transcript import CALLS, FACTS_STOPS, as_task_prompt
 from evennia_ai.llm_interaction.values import FORM, ModelReply, Usage, used
 from evennia_ai.protocol import Assistant
@@ -100,13 +98,19 @@ _SCHEMA = {
 NOTES_FORMAT = {"type": "json_schema", "json_schema": {"name": "summary", "schema": _SCHEMA}}
 
 
-@dataclass(frozen=True)
-class SummaryNote:
+class SummaryNote(BaseModel):
     """A note in the reply that is a summary, too."""
 
-    text: str
+    text: str = ""
     lines: tuple[int, ...] = ()  # the numbers of the lines it rests on
     about: str = ""  # whom or what it is about
+
+
+class _Noted(BaseModel):
+    """A reply to `NOTES_RULE`."""
+
+    summary: str
+    notes: tuple[SummaryNote, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class Summary(Usage):
 
     text: str
     model: str
-    level: str  # the lowest of `LEVELS` that was needed
+    level: str = LEVELS[0]  # the lowest that was needed
     rejected: tuple[str, ...] = ()  # why earlier levels were not taken, in plain words
     unsupported: int = 0  # how many names, numbers and quotations its source does not have
     notes: tuple[SummaryNote, ...] = ()  # what its reply notes beside it
@@ -177,55 +181,43 @@ def _line(message: Message) -> str:
 
 @inlineCallbacks
 def call_llm_simple(
-    script: Assistant, system: str, user: str, **options: Any
-) -> Generator[Deferred[Any], Any, str]:
-    """Ask a model with exactly one system and one user message; options as for `ask_model`.
-
-    Fires with the text as it came, or fails with `ModelError`.
-    """
-    reply = yield ask_model(script, system, user, **options)
-    return str(reply.content)
-
-
-@inlineCallbacks
-def ask_model(
     script: Assistant,
     system: str,
     user: str,
     model: str | None = None,
     max_tokens: int | None = None,
     purpose: str = "summary",
-    user_tokens: int | None = None,
-    noted: bool = False,
-    trigger: str = "",
-) -> Generator[Deferred[Any], Any, ModelReply]:
-    """As `call_llm_simple`, but fires with the whole `ModelReply`.
+) -> Generator[Deferred[Any], Any, str]:
+    """Ask a model, by default the one for summaries, with one system and one user message.
 
-    `user_tokens` are those of the user message, if they were counted already. `noted` is whether
-    the reply is to be the object that `NOTES_RULE` asks for. The budget's event has the `trigger`.
+    Fires with the text as it came, or fails with `ModelError`.
     """
-    config, counter = script.config, script.count
-    if user_tokens is None:
-        user_tokens = yield script.mind.work(count_tokens, user, counter)
-    name = model or config.compact_model or script.model_name
-    sizes = {
-        "System": text_tokens(system, counter),
-        "History": user_tokens + OVERHEAD_TOKENS,
-        "Reserve": max_tokens or config.reply_reserve_tokens,
-    }
-    budget = TokenBudget.of(sizes, script.limits(name).tokens)
-    messages = ({"role": "system", "content": system}, {"role": "user", "content": user})
-    prompt = Prompt(messages, (), budget)
-    request = model_request(script, script.obj, prompt, purpose, model=name)
+    tokens = yield script.mind.work(count_tokens, user, script.count)
+    task = Task(system, user, tokens, max_tokens or script.config.reply_reserve_tokens)
+    name = model or script.config.compact_model or script.model_name
+    reply = yield _ask(script, task, name, purpose=purpose)
+    return str(reply.content)
+
+
+@inlineCallbacks
+def _ask(
+    script: Assistant, task: Task, model: str, fault: str = "", purpose: str = "summary"
+) -> Generator[Deferred[Any], Any, ModelReply]:
+    """Ask a model for a summary; `fault` is what was wrong with its last one."""
+    rules = (task.prompt, NOTES_RULE if task.noted else "", fault)
+    system, most = "\n\n".join(filter(None, rules)), task.cap + task.noted * NOTES_TOKENS
+    limits = script.limits(model)
+    prompt = job_prompt(system, task.text, task.tokens, most, limits.tokens, script.count)
+    request = model_request(script, script.obj, prompt, purpose, model=model)
     # Penalties would drop names that recur.
     extra = {k: v for k, v in request.extra.items() if "penalty" not in k}
-    if noted and script.limits(name).facts.speech == FORM:
+    if task.noted and limits.facts.speech == FORM:
         extra["response_format"] = NOTES_FORMAT
     request = replace(request, fallback_models=(), extra=extra)
     if request.api == "completion":
-        text = as_task_prompt(messages, SUMMARY_MARK)
+        text = as_task_prompt(prompt.messages, SUMMARY_MARK)
         request = replace(request, prompt=text, stop=FACTS_STOPS)
-    reply: ModelReply = yield ask_job(script, request, budget, trigger=trigger)
+    reply: ModelReply = yield ask_job(script, request, prompt.budget, trigger=task.trigger)
     return reply
 
 
@@ -266,7 +258,7 @@ def summarise(
     """
     said = said_and_done(messages, script.tools.traits)
     if not said:
-        return succeed(Summary(NOTHING_SAID, "", LEVELS[0]))
+        return succeed(Summary(NOTHING_SAID, ""))
     lines = message_lines(said, noted)
     return summarise_lines(script, lines, instructions, cap, noted, trigger)
 
@@ -285,7 +277,8 @@ def summarise_lines(
     Several requests share the cap: their summaries are joined.
     """
     language = yield script.mind.work(written_language, script.config.language, lines)
-    prompt, told = summary_prompt(script, instructions, language), instructions or ""
+    prompt = summary_prompt(script.config.compact_prompt, instructions, language)
+    told = instructions or ""
     levels, fits_left = summary_levels(script), FITS
     while True:
         most = script.limits().caps.summary if cap is None else cap
@@ -295,10 +288,10 @@ def summarise_lines(
         # Whichever of the models gets it.
         room = max(100, min(script.limits(model).tokens for _, model in levels) - frame)
         runs = yield script.mind.work(packed, lines, room, script.count)
-        asks_models = not all(map(is_extract, levels))
-        if len(runs) > most_requests(len(runs) * room) and asks_models:
-            levels = [each for each in levels if is_extract(each)]
-            continue  # a model would be asked again and again
+        offline = [level for level in levels if level[1] == OFFLINE_MODEL]
+        if len(runs) > most_requests(len(runs) * room) and levels != offline:
+            levels = offline  # a model would be asked again and again
+            continue
         if noted and len(runs) > 1:  # the rule and the notes would make them more
             lines, noted = [_NUMBER.sub("", line) for line in lines], False
             continue
@@ -325,31 +318,27 @@ def summarise_lines(
 
 @inlineCallbacks
 def _one_summary(
-    script: Assistant, models: Sequence[tuple[str, str]], task: Task, may_shorten: bool
+    script: Assistant, levels: Sequence[tuple[str, str]], task: Task, may_shorten: bool
 ) -> Generator[Deferred[Any], Any, Summary]:
-    """The summary of one request's text, by the first level whose answer is one.
-
-    `models` are the levels, each with its model.
+    """The summary of one request's text, by the first level whose model gives one.
 
     Fails with `WindowError` if a shorter text is wanted and `may_shorten`.
     """
     rejected: list[str] = []
-    for level, model in models:
+    for level, model in levels:
         try:
-            summary: Summary = yield _by_model(script, task, level, model)
+            summary: Summary = yield _by_model(script, task, model)
         except ModelError as error:
             if isinstance(error, WindowError) and may_shorten:
                 raise
             rejected.append(f"{level} ({model}): {error}")
         else:
-            return replace(summary, rejected=tuple(rejected))
+            return replace(summary, level=level, rejected=tuple(rejected))
     raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
 
 @inlineCallbacks
-def _by_model(
-    script: Assistant, task: Task, level: str, model: str
-) -> Generator[Deferred[Any], Any, Summary]:
+def _by_model(script: Assistant, task: Task, model: str) -> Generator[Deferred[Any], Any, Summary]:
     """A summary by one model, asked again if more than `MOST_INVENTED` facts in it are invented.
 
     Whoever and whatever the assistant knows by name may stand in it. How much is invented is
@@ -358,40 +347,26 @@ def _by_model(
     truer.
     """
     known = [*script.entities.everybody(), script.obj.key]
-    quotes, asked = is_extract((level, model)), list[ModelReply]()
-    fault, task = "", task.plain if quotes else task
+    asked, fault, is_extract = list[ModelReply](), "", model == OFFLINE_MODEL
+    if is_extract:
+        task = task.plain
     while True:
-        rules = (task.prompt, NOTES_RULE if task.noted else "", fault)
-        reply = yield ask_model(
-            script,
-            "\n\n".join(filter(None, rules)),
-            task.text,
-            model,
-            max_tokens=task.cap + (NOTES_TOKENS if task.noted else 0),
-            user_tokens=task.tokens,
-            noted=task.noted,
-            trigger=task.trigger,
-        )
+        reply: ModelReply = yield _ask(script, task, model, fault)
         asked.append(reply)
+        content: str | None = reply.content
         notes: tuple[SummaryNote, ...] = ()
         if task.noted:
             content, notes = read_noted(reply.content)
-            if content is None:
-                task = task.plain
-                continue
-            reply = replace(reply, content=content)
-        text, wrong = yield script.mind.work(finished, reply, task, known, script.count, quotes)
+        if content is None:
+            task = task.plain
+            continue
+        reply = replace(reply, content=content)
+        text, wrong = yield script.mind.work(finished, reply, task, known, script.count, is_extract)
         if wrong:
             script.audit("unsupported", model=reply.model, count=len(wrong))
         if len(wrong) <= MOST_INVENTED:
-            return Summary(
-                text,
-                reply.model,
-                level,
-                **used(asked).figures(),
-                unsupported=len(wrong),
-                notes=notes,
-            )
+            figures = used(asked).figures()
+            return Summary(text, reply.model, unsupported=len(wrong), notes=notes, **figures)
         named = textwrap.shorten(", ".join(wrong), INVENTED_CHARS, placeholder=" ...")
         if fault:
             raise ModelError(f"{len(wrong)} names, numbers or quotations are invented: {named}")
@@ -403,20 +378,11 @@ def read_noted(text: str) -> tuple[str | None, tuple[SummaryNote, ...]]:
 
     A reply without an object is the summary.
     """
-    begin, end = text.find("{"), text.rfind("}")
-    value = loaded(text[begin : end + 1]) if begin >= 0 else None
-    if not isinstance(value, dict):
+    try:
+        noted = _Noted.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+    except ValidationError:
         return (None if '"summary"' in text else text), ()
-    summary = value.get("summary")
-    notes = [note for note in as_dicts(value.get("notes")) if as_text(note.get("text")).strip()]
-    return summary if isinstance(summary, str) else None, tuple(
-        SummaryNote(
-            as_text(note["text"]).strip(),
-            tuple(each for each in as_list(note.get("lines")) if type(each) is int),
-            as_text(note.get("about")).strip(),
-        )
-        for note in notes
-    )
+    return noted.summary, tuple(note for note in noted.notes if note.text.strip())
 
 
 def finished(
@@ -441,11 +407,6 @@ def finished(
     return text, invented(text, f"{source}\n{task.instructions}", known)
 
 
-def is_extract(level: tuple[str, str]) -> bool:
-    """Whether a level's model is the offline one, which quotes."""
-    return level[1] == OFFLINE_MODEL
-
-
 def summary_levels(script: Assistant) -> list[tuple[str, str]]:
     """Level and model, in the order they are asked; the offline extract is always the last."""
     config = script.config
@@ -457,9 +418,9 @@ def summary_levels(script: Assistant) -> list[tuple[str, str]]:
     return [*levels, ("extractive", OFFLINE_MODEL)]
 
 
-def summary_prompt(script: Assistant, instructions: str | None = None, language: str = AUTO) -> str:
-    """The system message of a request for a summary in a language."""
-    prompt: str = script.config.compact_prompt or DEFAULT_COMPACTION_PROMPT
+def summary_prompt(own: str | None, instructions: str | None = None, language: str = AUTO) -> str:
+    """The system message of a request for a summary in a language; `own` replaces ours."""
+    prompt = own or DEFAULT_COMPACTION_PROMPT
     if language not in (AUTO, DEFAULT):
         prompt = f"{prompt}\n{writing_rule(language)}"
     return f"{prompt}\n\nAdditional instructions: {instructions}" if instructions else prompt

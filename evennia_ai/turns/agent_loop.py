@@ -25,9 +25,9 @@ from evennia_ai.history.messages import (
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import TRACE, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
+from evennia_ai.llm_interaction.conversation import asked_again
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
-    asked_once_more,
     build_prompt,
     draft_prompt,
     model_request,
@@ -318,7 +318,8 @@ class _Turn:
             return answer
         requests = []
         if not self.wants_offline() or answer.reply.seconds <= SLOW_SHARE * asked.timeout_s:
-            requests.append(asked_once_more(asked, answer.fault))
+            again = asked_again(asked.messages, answer.fault)
+            requests.append(replace(asked, messages=again))
         if asked.fallback_models:
             model, *others = asked.fallback_models
             requests.append(replace(asked, model=model, fallback_models=tuple(others)))

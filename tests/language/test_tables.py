@@ -15,6 +15,7 @@ from evennia_ai.language.tables import DEFAULT, FOLDER, OVER, Table, language_of
 ENGLISH = tables()[DEFAULT]
 SLOTS = re.compile(r"\{(\w+)\}")
 KEYS_ELSEWHERE = {"script", "script_weight", "unparted", "verb_prefixes", "endings"}
+KEYS_ELSEWHERE |= {"noun_capitals"}
 MOST_LINES = 60
 
 

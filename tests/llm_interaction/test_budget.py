@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, Speaker, cut_points, total_tokens
+from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.history.stored import Unreadable
 from evennia_ai.llm_interaction.budget import (
     EVENTS_KEPT,
@@ -18,12 +18,12 @@ from evennia_ai.llm_interaction.budget import (
     MOST_IDS,
     REGIONS,
     TRACE,
+    BudgetLog,
     Caps,
     Limits,
     ReplyTrace,
     Room,
     TokenBudget,
-    newest_that_fit,
     packed,
     shortened,
 )
@@ -34,7 +34,7 @@ from tests.asked import model_down
 from tests.fake import FakeAssistant
 from tests.memory_assistant import extract_and_compact
 from tests.models import ScriptedModel
-from tests.strategies import FEW, MANY, awkward_texts, histories
+from tests.strategies import FEW, MANY, awkward_texts
 from tests.waiting import wait_for
 
 sizes = st.integers(1, 200_000)
@@ -57,9 +57,11 @@ class TestTokenBudget(unittest.TestCase):
     def test_round_trip(self):
         """It comes back with the reply's figures; what has its default is not stored."""
         reply = ModelReply(content="", model="m/y", prompt_tokens=7, completion_tokens=2, cost=0.0)
-        self.assertEqual(self.event.answered(replace(reply, model="")).model, "m/x")
+        log = BudgetLog()
+        self.assertEqual(log.answered(self.event, replace(reply, model="")).model, "m/x")
         private_one = replace(self.event, audience=private(["o1"]), trigger="sleep", usage=0.5)
-        done = private_one.answered(reply)
+        done = log.answered(log.note(private_one), reply)
+        self.assertEqual(log.events(), (done,))
         self.assertEqual((done.model, done.prompt_tokens, done.completion_tokens), ("m/y", 7, 2))
         for event in (self.event, private_one, done):
             self.assertEqual(TokenBudget.from_dict(event.to_dict()), event)
@@ -103,16 +105,6 @@ class TestRoom(unittest.TestCase):
         if cap > LEAST_SUMMARY:
             whole = room.kept + summaries * (cap + MARKER_TOKENS)
             self.assertLessEqual(whole, room.target)
-
-    @MANY
-    @given(histories(), st.integers(-10, 12_000))
-    def test_longest_legal_end(self, history, room):
-        """Kept is the longest end that fits and begins at a legal cut; the rest is left out."""
-        left_out, kept = newest_that_fit(history, room)
-        self.assertEqual(left_out + kept, history)
-        ends = [history[point:] for point in cut_points(history)]
-        fitting = [end for end in ends if total_tokens(end) <= room] or [()]
-        self.assertEqual(kept, max(fitting, key=len))
 
     @FEW
     @given(st.text(min_size=1).map(lambda text: text * 9), st.integers(-5, 400))

@@ -267,7 +267,7 @@ class TestNobodyCanForgeALine(unittest.TestCase):
         before, after = shape(messages), shape(again)
         [at] = [at for at, row in enumerate(after) if row[-1] == conversation.AGAIN]
         self.assertEqual([*after[:at], *after[at + 1 :]], before)
-        self.assertEqual([row[1] for row in after[at + 1 :]], [row[1] for row in before[-2:]])
+        self.assertEqual([row[1] for row in after[at + 1 :]], [row[1] for row in before[-1:]])
 
 
 class TestRoundTrip(unittest.TestCase):
@@ -336,14 +336,14 @@ class TestRoundTrip(unittest.TestCase):
         """A row for each line, under the summary's id where a tool opens it; then talk goes on."""
         text = "Alice: I live in Ford.\n\n(Bob left.)"
         for with_id, label in ((True, "What happened before, summary s1"), (False, "What h")):
-            block = conversation.summary_text(text, "s1", with_id)
+            block = conversation.summary_text(text, "s1" * with_id)
             rows = self.read(block, talk_line("Al", "say", "Aye."))
             self.assertTrue(rows[0].label.startswith(label))
             self.assertEqual(
                 [row.text for row in rows], ["Alice: I live in Ford.", "(Bob left.)", "Aye."]
             )
             self.assertEqual(rows[-1].who, "Al")
-        self.assertEqual(conversation.summary_text("\n", "s1", True), "")
+        self.assertEqual(conversation.summary_text("\n", "s1"), "")
 
     def test_system_text(self):
         """Name, persona, place and pinned notes read back."""

@@ -42,7 +42,7 @@ class TestTranscript(unittest.TestCase):
                 system("Aria is a smith.\n\nWhere you are: The Gull"),
                 user("Cy: Ho!"),
                 aria("Aye."),
-                user(summary_text("Bob has a boat.", "s1", True)),
+                user(summary_text("Bob has a boat.", "s1")),
                 user(talk_line("Bob", "say", 'I said "no".\nTwice.')),
                 aria("Aye.\nSo be it."),
                 user(

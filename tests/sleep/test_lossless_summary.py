@@ -217,13 +217,12 @@ class TestNoted(MemoryWorldTest):
 
     def test_any_shape(self):
         """In a fence or among words; notes that are none are left out."""
-        odd = {"summary": self.SUMMARY, "notes": [7, {"text": ""}, {"text": "A", "lines": "x"}]}
+        odd = {"summary": self.SUMMARY, "notes": [{"text": ""}, {"text": "A", "lines": ["1"]}]}
         fenced = f"Here you are:\n```json\n{self.reply(mill='The mill stands.')}\n```"
         for reply, texts in (
             (fenced, ["The mill stands."]),
             (json.dumps(odd), ["A"]),
             (json.dumps({"summary": self.SUMMARY}), []),
-            (json.dumps({"summary": self.SUMMARY, "notes": None}), []),
             (self.SUMMARY, []),
         ):
             with self.subTest(reply=reply):
@@ -234,7 +233,11 @@ class TestNoted(MemoryWorldTest):
 
     def test_a_torn_object(self):
         """The model is asked again, for the summary alone."""
-        for torn in (self.reply()[:-9], '{"summary": ["They met."]}'):
+        for torn in (
+            self.reply()[:-9],
+            '{"summary": ["They met."]}',
+            '{"summary": "They met.", "notes": [7]}',
+        ):
             with self.subTest(torn=torn):
                 self.setUp()
                 result, (first, again), _ = self.compacted(torn)

@@ -24,12 +24,11 @@ MAX_NAME = 3  # words of a name that the prompt does not show
 MAX_TIME = 5  # words of a time
 # A word as it stands, with what may join its parts.
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}'’-]+")
-_HAS_WORD, _BEFORE = regex.compile(r"\w"), regex.compile(r"\W*")
+_HAS_WORD, _DIGIT = regex.compile(r"\w"), regex.compile(r"\d")
 _MARKS = r"[\s,،、，:：;!！.…。?？؟–—-]*"
 _SAYS = ("whisper", "tell", "remember")  # verbs before words that are kept or passed on
-_DOES = ("give", "get", "look", "move")
-_ORDERED = ("whisper", "tell", "get", "move")  # verbs that are no wish of the speaker's own
-_EDGES = " ¡¿!！.。…,،、，?？؟–—-"
+# Verbs that do something, and the argument of their tools.
+_DOES = {"give": "thing", "get": "thing", "look": "target", "move": "direction"}
 # What begins an order to do something now, not to keep it in mind.
 ORDERS = ("whisper", "tell", *_DOES)
 _NOON = datetime(2000, 1, 1, 12)  # of any day: it is only asked whether words are a time
@@ -70,20 +69,6 @@ def read_order(line: Heard, text: str, talk: Talk, table: Table) -> ToolCall | N
     return next(filter(None, orders), None)
 
 
-def is_unread_order(text: str, table: Table) -> bool:
-    """Whether a line that `read_order` does not read asks for something to be done all the same.
-
-    It begins with a verb, or it begins or ends with a `please`.
-    """
-    said = comparable(text).strip(_EDGES)
-    if is_asked(text) or is_unparted(said):
-        return False
-    verbs, please = pattern(table.code, *_ORDERED), pattern(table.code, "please").pattern
-    plain = bordered(table.get("words", "please").partition("|")[0])
-    ends = rf"{plain}|.*(?:{please})$"
-    return bool(verbs.match(said)) or bool(regex.match(ends, said, regex.V1 | regex.I))
-
-
 def _by_verb(line: Heard, parts: Sequence[str], talk: Talk, table: Table) -> ToolCall | None:
     """The order of the first of some sentences, by the verb that begins or ends it.
 
@@ -91,32 +76,38 @@ def _by_verb(line: Heard, parts: Sequence[str], talk: Talk, table: Table) -> Too
     """
     part, said = parts[0], comparable(parts[0])
     shown = pattern(table.code, "please").sub(lambda found: " " * len(found[0]), said)
-    start = _BEFORE.match(shown).end()
+    first = _HAS_WORD.search(shown)
     verbs = pattern(table.code, *_SAYS, *_DOES)
-    ending = (verb for verb in verbs.finditer(shown) if not _HAS_WORD.search(shown, verb.end()))
-    verb = verbs.match(shown, start) or next(ending, None)
+    verb = first and verbs.match(shown, first.start())
+    is_first = verb is not None
+    if verb is None:
+        ending = (verb for verb in verbs.finditer(shown) if not _HAS_WORD.search(shown, verb.end()))
+        verb = next(ending, None)
     if verb is None:
         is_wish = shown != said and not is_asked(part)
         return _doing("give", line, part, False, talk, table) if is_wish else None
-    is_first, is_phrase = verb.start() == start, " " in verb[0]
-    if is_asked(part) and not is_phrase and not _HAS_WORD.search(said, 0, start):
+    is_phrase = " " in verb[0]
+    if is_asked(part) and not is_phrase and not _HAS_WORD.search(said, 0, first.start()):
         return None
     key = next(key for key in (*_SAYS, *_DOES) if verb[0].lower() in _forms(table, key))
-    if key in _SAYS:
-        before = part[: len(shown[: verb.start()].rstrip())]
-        rest = " ".join(parts)[verb.end() :] if is_first else before
-        return _saying(key, line, rest, talk, table)
-    rest = part[: verb.start()] + " " + part[verb.end() :]
-    return _doing(key, line, rest, is_first and not is_phrase, talk, table)
+    before, behind = part[: verb.start()], part[verb.end() :]
+    if key in _DOES:
+        return _doing(key, line, f"{before} {behind}", is_first and not is_phrase, talk, table)
+    if is_first:
+        return _saying(key, line, " ".join([behind, *parts[1:]]), talk, table)
+    return _saying(key, line, part[: len(shown[: verb.start()].rstrip())], talk, table)
 
 
 def _saying(key: str, line: Heard, rest: str, talk: Talk, table: Table) -> ToolCall | None:
     """A call that keeps words or passes them on."""
     rest = _without_joints(rest, table)
     if key == "remember":
-        said = f"{line.who}: {rest[:1].upper()}{rest[1:]}" if line.who else rest
-        arguments = {"content": said[:JOURNAL_CHARS], "importance": REMEMBERED}
-        return ToolCall("add_journal_entry", arguments) if content_words(rest, table) else None
+        if not content_words(rest, table):
+            return None
+        if line.who:
+            rest = f"{line.who}: {rest[:1].upper()}{rest[1:]}"
+        arguments = {"content": rest[:JOURNAL_CHARS], "importance": REMEMBERED}
+        return ToolCall("add_journal_entry", arguments)
     if key == "tell" and (when := _time_in(rest, table)):
         time, told = when
         told = _without_joints(told, table)
@@ -132,25 +123,23 @@ def _saying(key: str, line: Heard, rest: str, talk: Talk, table: Table) -> ToolC
 def _without_joints(text: str, table: Table) -> str:
     """Words without marks and joints before them, or behind them in scripts without spaces."""
     joints = pattern(table.code, "joints").pattern
-    found = regex.match(rf"(?:{_MARKS}(?:{joints}))*{_MARKS}", comparable(text), regex.V1 | regex.I)
-    text = text[found.end() :].strip() if found else text.strip()
-    if table.data.get("unparted") and (found := regex.search(rf"(?:{joints})$", text, regex.V1)):
-        text = text[: found.start()]
+    before = regex.compile(rf"(?:{_MARKS}(?:{joints}))*{_MARKS}", regex.V1 | regex.I)
+    text = text[before.match(comparable(text)).end() :].strip()
+    if table.data.get("unparted"):
+        text = regex.sub(rf"(?:{joints})$", "", text, flags=regex.V1)
     return text
 
 
 def _time_in(rest: str, table: Table) -> tuple[str, str] | None:
     """The time that words begin with, behind one little word at most, and what follows."""
     said = rest.split()
-    first = 1 if said and folded(said[0]) in table.stop and due(said[0], _NOON) is None else 0
-    times = range(first + 1, min(len(said), first + MAX_TIME) + 1)
-    best = None
-    for end in times:
+    first = int(bool(said) and folded(said[0]) in table.stop and due(said[0], _NOON) is None)
+    best, time = first, None
+    for end in range(first + 1, min(len(said), first + MAX_TIME) + 1):
         at = due(" ".join(said[first:end]), _NOON)
-        is_longer = best is None or any(map(str.isdigit, " ".join(said[best:end])))
-        if at and (is_longer or at != due(" ".join(said[first:best]), _NOON)):
-            best = end
-    return (" ".join(said[first:best]), " ".join(said[best:])) if best else None
+        if at and (at != time or _DIGIT.search(" ".join(said[best:end]))):
+            best, time = end, at
+    return (" ".join(said[first:best]), " ".join(said[best:])) if time else None
 
 
 def _name_in(rest: str, people: Sequence[str], table: Table) -> tuple[str, str]:
@@ -184,18 +173,16 @@ def _doing(
     if key == "give" and (to := named_in(rest, talk.people)):
         rest = regex.sub(bordered(comparable(to)), " ", comparable(rest), flags=regex.V1)
     said = set(content_words(rest, table))
-    name = named_in(rest, here) or _described(said, here)
-    if name:
-        if said - set(words(name)):
-            return None
-    elif may_guess and key != "move":
+    name = named_in(rest, here)
+    if not name and said:  # `ale` may be the `ale barrel`
+        name = next((each for each in here if said <= set(words(each))), "")
+    if name and said - set(words(name)):
+        return None
+    if not name and may_guess and key != "move":
         name = _trimmed(rest, table)
     if not name:
         return None
-    if key == "give":
-        return ToolCall("give", {"thing": name, "to": to or line.who})
-    argument = {"get": "thing", "look": "target", "move": "direction"}[key]
-    return ToolCall(key, {argument: name})
+    return ToolCall(key, {_DOES[key]: name, **({"to": to or line.who} if key == "give" else {})})
 
 
 def named_in(text: str, names: Iterable[str]) -> str:
@@ -207,16 +194,9 @@ def named_in(text: str, names: Iterable[str]) -> str:
     return ""
 
 
-def _described(said: set[str], names: Iterable[str]) -> str:
-    """The name that has all words that are said, as `ale barrel` has `ale`."""
-    return next((name for name in names if said and said <= set(words(name))), "")
-
-
 def _trimmed(rest: str, table: Table) -> str:
     """A few words without the little ones around them."""
     said = _WORD.findall(rest)
-    while said and folded(said[0]) in table.little:
-        said.pop(0)
-    while said and folded(said[-1]) in table.little:
-        said.pop()
+    places = [at for at, word in enumerate(said) if folded(word) not in table.little]
+    said = said[places[0] : places[-1] + 1] if places else []
     return " ".join(said) if len(said) <= MAX_NAME else ""

@@ -6,6 +6,7 @@ said, and else says one of a few lines that fit anything. It tells nothing else 
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -13,7 +14,7 @@ import regex
 
 from evennia_ai.errors import RankError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL, Heard
-from evennia_ai.history.stored import as_dict
+from evennia_ai.history.stored import as_dict, as_dicts
 from evennia_ai.language.script import akin, bordered, folded, is_asked, is_unparted, size, words
 from evennia_ai.language.tables import (
     COURTESIES,
@@ -30,13 +31,12 @@ from evennia_ai.llm_interaction.contexts import fixed_language
 from evennia_ai.llm_interaction.offline.acts import (
     ORDERS,
     comparable,
-    is_unread_order,
     named_in,
     pattern,
     read_order,
 )
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.offline.transcript import SILENT, Talk, ToolCall, read_talk
+from evennia_ai.llm_interaction.offline.transcript import PAGES, SILENT, Talk, ToolCall, read_talk
 from evennia_ai.llm_interaction.tool_calls import loaded
 
 MAX_LINES_READ = 60  # for the language of a talk
@@ -135,20 +135,24 @@ class _Speaker:
 
     def line(self, key: str, line: Heard) -> str:
         """A line of the language, said to who spoke: another one than the last reply."""
-        variants = self.table.get("lines", key) or tables()[DEFAULT].get("lines", key)
-        said = [self._filled(variant, line.who) for variant in variants]
+        said = self._variants(key)
+        if line.who:
+            said = [variant.format(who=line.who) for variant in said]
+        else:
+            said = [_UNNAMED.sub("", variant) for variant in said]
         last = "".join(self.talk.replies[-1:])
         said = [each for each in said if each not in last] or said
         seed = f"{len(self.talk.replies)} {line.text}"
         return said[crc32(seed.encode("utf-8", "replace")) % len(said)]
 
-    def _filled(self, variant: str, who: str) -> str:
-        return variant.format(who=who) if who else _UNNAMED.sub("", variant)
+    def _variants(self, key: str) -> list[str]:
+        variants = self.table.get("lines", key) or tables()[DEFAULT].get("lines", key)
+        return [str(variant) for variant in variants]
 
     def _answer(self, line: Heard) -> _Answer:
         """What answers a line."""
         text, courtesy = self._without_opening(line.text)
-        is_here = not self.talk.is_absent(line)  # whose room is this one
+        is_here = line.verb != PAGES or line.who in self.talk.people  # whose room is this one
         if is_here and self._holds_phrase("here", text) and (room := self._room(line.who)):
             return _Answer(room)
         order = read_order(line, text, self.talk, self.table)
@@ -163,47 +167,51 @@ class _Speaker:
         if not questions and self._holds_phrase("identity", text):
             return _Answer(self.line("identity", line))
         if courtesy := courtesy or self._closing(text):
-            is_asked_how = courtesy == "greeting" and is_asked(line.text)
-            return _Answer(self.line("well" if is_asked_how else courtesy, line))
-        if is_unread_order(text, self.table):
-            return _Answer(self.line("unable", line))
+            if courtesy == "greeting" and is_asked(line.text):
+                courtesy = "well"
+            return _Answer(self.line(courtesy, line))
         if line.who in self.talk.assistants:  # the talk between the two ends
             return _Answer(rank=SILENCE)
         return _Answer(self.line("heard", line), rank=FITS_ANYTHING)
+
+    @cached_property
+    def _names(self) -> tuple[regex.Pattern[str], regex.Pattern[str]]:
+        """The assistant's name as a line may begin, and end, with it.
+
+        What others call it, or only the last words of that, counts if it is set off.
+        """
+        me = bordered(comparable(self.talk.me))
+        called = comparable(self.talk.place.get(form.CALLED, "")).split()
+        others = [bordered(" ".join(called[start:])) for start in range(len(called))]
+        other = f"(?:{'|'.join(others) or '(?!)'})"
+        begins = rf"{me}{_GLUED}|{other}(?=\s*[,،、，:：!！])"
+        ends = rf"(?:[,،、，]?\s*{me}|[,،、，]\s*{other})(?=[\W]*$)"
+        flags = regex.V1 | regex.I
+        return regex.compile(rf"\s*(?:{begins}){_MARKS}", flags), regex.compile(ends, flags)
 
     def _without_opening(self, text: str) -> tuple[str, str]:
         """A line without the assistant's name and courtesies at its start, and the last of these.
 
         It is none if more follows that does not belong to it, as in `morning comes early`.
         """
-        me = bordered(comparable(self.talk.me))
-        # What others call it, or only the last words of that, counts if it is set off.
-        called = comparable(self.talk.place.get(form.CALLED, "")).split()
-        names = (bordered(" ".join(called[start:])) for start in range(len(called)))
-        others = f"(?:{'|'.join(names)})" if called else "(?!)"
-        begins = rf"{me}{_GLUED}|{others}(?=\s*[,،、，:：!！])"
-        name = regex.compile(rf"\s*(?:{begins}){_MARKS}", regex.V1 | regex.I)
-        text = " ".join(text.split())
-        end = rf"(?:[,،、，]?\s*{me}|[,،、，]\s*{others})(?=[\W]*$)"
-        text = regex.sub(end, "", text, flags=regex.V1 | regex.I)
-        found = ""
+        name, name_at_end = self._names
+        text, courtesy = name_at_end.sub("", " ".join(text.split())), ""
         while True:
             text = text.lstrip(" ¡¿,،、，:!！.。…–—-")
             shown = comparable(text)
             phrases = ((pattern(self.table.code, key).match(shown), key) for key in COURTESIES)
             ends = {phrase.end(): key for phrase, key in phrases if phrase}
-            called_by = name.match(shown)
-            if not ends and called_by:
-                text = text[called_by.end() :]
-                continue
-            if not ends:
-                return text, found
-            end = max(ends)
-            rest = text[end:]
-            is_set_off = not regex.match(r"\s*\w", rest) or name.match(shown, end)
-            if not (is_set_off or size(rest) <= BESIDE_GREETING or is_unparted(text[:end])):
-                return text, "thanks" if ends[end] == "thanks" else found
-            text, found = rest, ends[end]
+            if ends:
+                end = max(ends)
+                rest = text[end:]
+                is_set_off = not regex.match(r"\s*\w", rest) or name.match(shown, end)
+                if not (is_set_off or size(rest) <= BESIDE_GREETING or is_unparted(text[:end])):
+                    return text, "thanks" if ends[end] == "thanks" else courtesy
+                text, courtesy = rest, ends[end]
+            elif called := name.match(shown):
+                text = text[called.end() :]
+            else:
+                return text, courtesy
 
     def _closing(self, text: str) -> str:
         """The courtesy that ends a line, of leave or thanks, or that is one in any language."""
@@ -240,12 +248,12 @@ class _Speaker:
         done = self.talk.result_of(order)
         if done is None:
             return _Answer(call=order) if order.name in self.tools else None
-        if order.name == "look" and not done.failed:
-            return _Answer(_shown(done.result))
+        if done.failed and (UnaskedError.SAYS in done.result or RankError.SAYS in done.result):
+            return _Answer()  # the game has asked whether it is meant
         if done.failed:
-            if UnaskedError.SAYS in done.result or RankError.SAYS in done.result:
-                return _Answer()  # the game has asked whether it is meant
             return _Answer(self.line("unable", line))
+        if order.name == "look":
+            return _Answer(_shown(done.result))
         return _Answer(self.line("remembered" if "content" in order.arguments else "done", line))
 
     def _to_question(self, question: str, line: Heard) -> _Answer:
@@ -291,16 +299,15 @@ class _Speaker:
 
     def _quote(self, result: str, question: str, line: Heard) -> str:
         """The best line that a person said, with their name; empty where none is near enough."""
-        hits = as_dict(loaded(result)).get("results")
         own = {self.talk.me, *self.talk.assistants, ""}
-        for hit in map(as_dict, hits[:MOST_HITS] if isinstance(hits, list) else ()):
+        for hit in as_dicts(as_dict(loaded(result)).get("results"))[:MOST_HITS]:
             who, said = str(hit.get("speaker") or ""), str(hit.get("text") or "")
             if who in own or (hit.get("kind") or QUOTED[0]) not in QUOTED:
                 continue
             told, _ = self._without_opening(said)
             if quote := _nearest(told, question, self.table, who, line.who):
-                frames = self.table.get("lines", "told") or tables()[DEFAULT].get("lines", "told")
-                return str(frames[who == line.who].format(speaker=who, words=quote))
+                frame = self._variants("told")[who == line.who]
+                return frame.format(speaker=who, words=quote)
         return ""
 
 
@@ -311,22 +318,26 @@ def _nearest(text: str, question: str, table: Table, who: str = "", asker: str =
     among them; just as much is enough in the words of the `asker`, or of somebody (`who`) whom the
     question names. That name is not asked for: `my horse` is Bob's if Bob says so.
     """
-    asked = {stem(word, table.code) for word in content_words(question, table)}
-    speaker = {stem(word, table.code) for word in words(who)}
+
+    def stems(text: str) -> set[str]:
+        return {stem(word, table.code) for word in content_words(text, table)}
+
+    def shared(part: str) -> set[str]:
+        told = stems(part)
+        return {word for word in asked if any(akin(word, other) for other in told)}
+
+    asked, speaker = stems(question), {stem(word, table.code) for word in words(who)}
     is_own = who == asker != "" or not asked.isdisjoint(speaker)
     asked -= speaker
     named = {stem(folded(word), table.code) for word in capitals(question)}
-
-    def shared(part: str) -> set[str]:
-        told = {stem(word, table.code) for word in content_words(part, table)}
-        return {word for word in asked if any(akin(word, other) for other in told)}
-
     parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
     best = max(parts, key=lambda part: len(shared(part)), default="")
-    is_order = pattern(table.code, *ORDERS).match(comparable(best))
-    common = set() if is_order else shared(best)
-    is_named = not named.isdisjoint(common) or question.upper() == question.lower()
-    least = (NEAR_NAMED if is_named else NEAR) * len(asked)
+    if pattern(table.code, *ORDERS).match(comparable(best)):
+        return ""
+    common = shared(best)
+    least = NEAR * len(asked)
+    if not named.isdisjoint(common) or question.upper() == question.lower():
+        least = NEAR_NAMED * len(asked)
     if not common or len(common) < least or (len(common) == least and not is_own):
         return ""
     at = parts.index(best)

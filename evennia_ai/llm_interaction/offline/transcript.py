@@ -54,10 +54,6 @@ class Talk:
         rows = (self.place.get(label, "") for label in labels)
         return [name.strip() for row in rows for name in row.split(",") if name.strip()]
 
-    def is_absent(self, line: Heard) -> bool:
-        """Whether a line comes from somebody who is elsewhere."""
-        return line.verb == PAGES and line.who not in self.people
-
     def result_of(self, call: ToolCall) -> ToolCall | None:
         """A call as it was made in this turn, with its result.
 

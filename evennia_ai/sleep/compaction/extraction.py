@@ -13,14 +13,26 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, ToolError, WindowError
-from evennia_ai.history.messages import Message, new_id, said_and_done, total_tokens, utc_iso
+from evennia_ai.history.messages import (
+    OVERHEAD_TOKENS,
+    Message,
+    new_id,
+    said_and_done,
+    total_tokens,
+    utc_iso,
+)
 from evennia_ai.llm_interaction.budget import most_requests, packed
-from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
+from evennia_ai.llm_interaction.contexts import (
+    CONTEXT_PRE_COMPACTION,
+    PRE_COMPACTION_RULES,
+    job_system_prompt,
+    plain_identity,
+    written_language,
+)
 from evennia_ai.llm_interaction.prompt import (
     OFFLINE_MODEL,
     ask_job,
     job_prompt,
-    job_room,
     model_request,
     with_exchange,
 )
@@ -167,7 +179,8 @@ class _Extractor:
         is_numbered = script.config.llm_api == "chat"
         lines = message_lines(said, is_numbered)
         owners = dict(enumerate(said, 1))
-        room, begun = job_room(self._prompt()), 0
+        empty, begun = self._prompt().budget, 0
+        room = max(100, empty.limit - empty.total - 2 * OVERHEAD_TOKENS)
         runs = yield script.mind.work(packed, lines, room, script.count)
         for run in runs[: most_requests(total_tokens(messages))]:
             yield self._pass(said[0].audience, run, owners)
@@ -181,8 +194,15 @@ class _Extractor:
 
     def _prompt(self, text: str = "", tokens: int = 0) -> Prompt:
         """The prompt of a pass that shows this text of so many tokens."""
-        script, schemas = self.script, self.script.tools.note_schemas()
-        return job_prompt(script, script.obj, PRE_COMPACTION_RULES, text, tokens, schemas)
+        script, limits = self.script, self.script.limits()
+        config, name = script.config, script.obj.key
+        language = written_language(config.language, text.splitlines())
+        if limits.is_base and limits.model != OFFLINE_MODEL:
+            system = plain_identity(name, config.persona, language)
+        else:
+            system = job_system_prompt(name, config.persona, PRE_COMPACTION_RULES, language)
+        reserve, schemas = limits.caps.reserve, script.tools.note_schemas()
+        return job_prompt(system, text, tokens, reserve, limits.tokens, script.count, schemas)
 
     @inlineCallbacks
     def _pass(self, scope: str, lines: Sequence[str], owners: Mapping[int, Message]) -> Steps[None]:
@@ -213,7 +233,8 @@ class _Extractor:
                 self.looked_through += cited
                 return
             stored = [storable_call(call) for call in calls]
-            prompt = with_exchange(script, prompt, reply.content or "", stored, results)
+            said = reply.content or ""
+            prompt = with_exchange(prompt, said, stored, results, script.count)
             if not prompt.fits:
                 return
 

@@ -243,13 +243,11 @@ class TestOrders(unittest.TestCase):
         self.assertFalse(after(request, asked)[1].content)
 
     def test_what_it_does_not_read(self):
-        """An order that it cannot read is refused, not listened to as a tale."""
+        """An order that it cannot read is a line like any other; one that fails is refused."""
         for text in ("tell me a story", "Close the door, please!", "Please sing for us", "go home"):
-            self.assertIn(in_room(text).content, lines("unable"), text)
+            self.assertIn(in_room(text).content, lines("heard"), text)
         request = [ROOM, moment("Mira", answer=("Mira", "examine the moon"))]
         self.assertIn(after(request, {"error": "no moon"})[1].content, lines("unable"))
-        for text in ("I'd like to die", "please?", "Now I am tired"):
-            self.assertNotIn(in_room(text).content, lines("unable"), text)
 
     def test_calls_only_what_is_offered(self):
         """Without its tool an order is a line like any other."""
