@@ -168,7 +168,8 @@ class Link:
                 if age_s > START_S:
                     self._process.kill()
                 return
-            if self._process.pid != self.facts.get("pid"):  # it ended before it could be reached
+            # It failed before it could be reached. Where another serves the game it ends with 0.
+            if self._process.returncode and self._process.pid != self.facts.get("pid"):
                 self._fail_all(GONE)
             self._process = None
         if age_s > PAUSE_S:

@@ -1,5 +1,6 @@
 """The mind's process: every request, and what happens when something dies."""
 
+import fcntl
 import json
 import os
 import pickle
@@ -230,6 +231,20 @@ class TestDeaths(MindTest):
                     wait_for(asked, 20.0)
             self.assertIn("mind's process", mind.trouble)
         pump_until(lambda: not mind.trouble)
+        self.reach(mind)
+
+    def test_another_process_serves(self):
+        """Nothing fails because one ends for another, which does not answer yet, or has ended."""
+        folder = self.base / "locked" / "server" / "mind"
+        folder.mkdir(parents=True)
+        with open(folder / "lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            mind = self.mind("locked")
+            counted = mind.work(count_tokens, "one two", COUNT)
+            log = self.base / "locked" / "server" / "logs" / "mind.log"
+            pump_until(lambda: log.exists() and log.read_text().count("another process") > 1)
+        self.assertEqual(wait_for(counted), 2)
+        self.assertEqual(mind.trouble, "")
         self.reach(mind)
 
     def test_a_process_that_hangs(self):
