@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # for annotations only
     from evennia_ai.game.parts import Assistant as Assistant
     from evennia_ai.game.world import GameHandler as GameHandler
     from evennia_ai.mind.mind import Mind as Mind
+    from evennia_ai.rag_memory.entity_store import EntityHandler
     from evennia_ai.rag_memory.journal import JournalHandler
-    from evennia_ai.rag_memory.profiles import EntityHandler
 
     # What the game tells the body alone while it speaks, at once or at the end of its command.
     Told = tuple[str, ...] | Deferred[tuple[str, ...]]

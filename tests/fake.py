@@ -21,10 +21,10 @@ from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
 from evennia_ai.mind.mind import Mind
 from evennia_ai.protocol import Named, Told
+from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.memory import Memory, RecallJobs
-from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.testing import InlineWorker
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.options import OPTIONS, Layer

@@ -54,11 +54,12 @@ class MemoryIndex:
     damaged = False
 
     def __init__(self):
-        self.turns = {}
+        self.turns, self._scopes = {}, {}
 
     def add(self, scope, turns):
         new = {turn.id: turn for turn in turns}
         self.turns.update(new)
+        self._scopes.update(dict.fromkeys(new, scope))
         return len(new)
 
     def remove(self, scope, ids):
@@ -68,13 +69,11 @@ class MemoryIndex:
         """Nothing of what was removed is kept anyway."""
 
     def clear(self, scope):
-        return self.remove(scope, list(self.turns))
+        return self.remove(scope, [each for each in self.turns if self._scopes[each] == scope])
 
-    def get(self, scope, ids):
-        return tuple(self.turns[each] for each in ids if each in self.turns)
-
-    def count(self, scope):
-        return len(self.turns)
+    def count(self, scope, ids=None):
+        wanted = set(self.turns if ids is None else ids)
+        return sum(each in wanted and self._scopes[each] == scope for each in self.turns)
 
     def search(
         self,

@@ -14,6 +14,7 @@ from twisted.internet.task import Clock
 from evennia_ai import conf
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.rag_memory.memory import WHOLE
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction, as_result
 from evennia_ai.sleep.compaction.plan import MANUAL, SLEEP
@@ -164,7 +165,7 @@ class MemoryWorld:
 
     def indexed(self):
         """Ids of all turns in the recall index."""
-        return set(self.index.turns)
+        return set(self.index.turns) - {WHOLE}
 
     def memories(self):
         """All of semantic memory."""

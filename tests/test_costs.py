@@ -18,10 +18,10 @@ from evennia_ai.history.audience import PUBLIC, Views, private
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.budget import Room
-from evennia_ai.rag_memory.entities import new_profile, observe, profile_met
+from evennia_ai.rag_memory.entities import new_profile, observe
+from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import KEEP_DAYS, JournalHandler
 from evennia_ai.rag_memory.ledger import PROPOSED, WITHDRAWN, LedgerHandler
-from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import MANUAL, plan_compaction
 from evennia_ai.sleep.cycle import SLEEP_STEPS
@@ -144,7 +144,7 @@ def observation(size):
 
     def note():
         known = entities.get("o7")
-        met = profile_met(entities.get, entities.names(PUBLIC), None, "Guest 7", 0.0, (), PUBLIC)
+        met = entities.met(None, "Guest 7", 0.0, (), PUBLIC)
         assert met == known
         entities.put({"o7": observe(known, "Guest 7 likes rum.", 1.0, "m2")})
 
@@ -240,7 +240,7 @@ class TestCosts(unittest.TestCase):
                         self.assertLessEqual(count, most, (kind, costs))
 
     def test_a_search_of_profiles(self):
-        """It looks at those that hold the words, however many others there are."""
+        """It looks at those that it names, however many others there are."""
         counts = []
         for size in SIZES:
             entities = EntityHandler(MemoryStore())
@@ -249,8 +249,8 @@ class TestCosts(unittest.TestCase):
                 entities.put({person.id: observe(person, f"She likes cider {n}.", 0.0, "m1")})
             baker = observe(new_profile("b", "Elin", 0.0), "Elin bakes bread.", 0.0, "m1")
             entities.put({"b": baker})
-            self.assertEqual(entities.telling("Who bakes bread?"), [baker])
-            counts.append(steps(entities.telling, "Who bakes bread?"))
+            self.assertEqual(entities.called("What does Elin bake?"), [baker])
+            counts.append(steps(entities.called, "What does Elin bake?"))
         self.assertLessEqual(max(counts), counts[0] + 3)
 
     def test_a_plan(self):

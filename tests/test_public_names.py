@@ -14,7 +14,7 @@ FUNCTIONS = {
     "llm_interaction": "build_llm_messages call_llm_simple count_conversation_tokens"
     " format_messages_for_compaction generate_context_summary",
     "rag_memory.memory": "prune_low_importance_entries clear_stale_conversations",
-    "rag_memory.profiles": "run_entity_consolidation_batch",
+    "rag_memory.entity_store": "run_entity_consolidation_batch",
     "sleep": "run_sleep_tick",
     "sleep.compaction": "compact_conversation_history run_pre_compaction_extraction",
     "sleep.consolidation": "consolidate_memories_to_semantic prune_orphaned_memory_links",

@@ -7,6 +7,7 @@ chance, groups) stays in its original for an export.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,7 +24,7 @@ EVERYBODY, NOBODY_HEARS = "all", "false()"
 EXTENSION = "evennia_ai"
 # How secondary keys count, by SillyTavern's numbers.
 ANY, NOT_ALL, NOT_ANY, ALL = "any", "not all", "not any", "all"
-LOGIC = (ANY, NOT_ALL, NOT_ANY, ALL)
+_LOGIC = dict(enumerate((ANY, NOT_ALL, NOT_ANY, ALL)))
 _NAMES = {  # as `_plain_name` makes them
     "keys": ("keys", "key", "keywords"),
     "secondary": ("secondarykeys", "keysecondary", "secondkey"),
@@ -39,8 +40,8 @@ _ORDER = "always on and set into the talk, as orders to another program's model"
 # SillyTavern's places of an entry: before and behind the character; all others are in the talk.
 _BESIDE = (0, 1, "before_char", "after_char")
 READ = "those in cards, of SillyTavern, RisuAI, Agnai, NovelAI, KoboldAI and AI Dungeon"
-_DECORATOR = re.compile(r"@@@?(\w+)[ \t]*(.*)\s*")
-_DECORATORS = re.compile(r"^@@@?(\w+)", re.M)
+# Lines before the text: decorators, each a name and its value.
+_HEAD, _DECORATOR = re.compile(r"(?:@@@?\w+.*\s*)*"), re.compile(r"^@@@?(\w+)", re.M)
 _IN_TALK = frozenset(("depth", "instruct_depth", "reverse_depth", "role", "position"))
 _OFF = re.compile(r"^@@@?dont_activate\b.*\n?", re.M)
 
@@ -94,30 +95,28 @@ def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
     if not isinstance(items, list):
         raise Refusal(f"this is no lorebook: it has no `entries`. Read are {READ}")
     facts, unused, notes, cleaner = list[Fact](), list[Any](), list[str](), Cleaner(char)
-    useless = {_BARE: 0, _ORDER: 0}
+    useless, mended = Counter[str](), 0
     for number, item in enumerate(items[:FACTS], 1):
         changes: list[str] = []
-        unused.append(item)
-        fact = _fact(item if isinstance(item, dict) else {}, cleaner, changes)
-        if not fact.text or not (fact.keys or fact.always):
-            useless[_BARE] += 1
-            changes.append("keys: none is usable" if fact.text else "content: there is no text")
-        elif _is_order(item, fact):
-            useless[_ORDER] += 1
-            changes = ["an order, no fact"]
+        fact, why_useless = _fact(item, cleaner, changes)
+        if why_useless:
+            useless[why_useless] += 1
+            unused.append(item)
         else:
             facts.append(fact)
-            unused.pop()
-        notes += [f"entry {number}: {', '.join(changes)}"] if changes else []
-    mended, over = len(notes) - len(unused), len(items) - FACTS
-    counts = [f"{len(items)} entries: {len(facts)} taken" + f" ({mended} mended)" * (mended > 0)]
-    counts += [f"{count} {what}" for what, count in useless.items() if count]
-    counts += [f"{over} beyond {FACTS} left out"] if over > 0 else []
+            mended += bool(changes)
+        if changes:
+            notes.append(f"entry {number}: {', '.join(changes)}")
+    counts = [f"{len(items)} entries: {len(facts)} taken"]
+    if mended:
+        counts[0] += f" ({mended} mended)"
+    counts += [f"{useless[what]} {what}" for what in (_BARE, _ORDER) if useless[what]]
+    if len(items) > FACTS:
+        counts.append(f"{len(items) - FACTS} beyond {FACTS} left out")
     rest = {key: each for key, each in value.items() if key != "data"}
     rest["entries"] = [*unused, *items[FACTS:]]
-    name = value.get("name")
-    name = name.strip()[:KEY_CHARS] if isinstance(name, str) else ""
-    book = Book(name, tuple(facts), *_locks_of(value), json.dumps(rest))
+    name = storable(value["name"]) if isinstance(value.get("name"), str) else ""
+    book = Book(name.strip()[:KEY_CHARS], tuple(facts), *_locks_of(value), json.dumps(rest))
     return book, [", ".join(counts), *notes, *cleaner.notes()]
 
 
@@ -126,18 +125,6 @@ def is_book(value: Any) -> bool:
     if isinstance(value, list):
         return bool(value) and all(isinstance(each, dict) for each in value)
     return isinstance(value, dict) and ("entries" in value or "worldinfo" in value)
-
-
-def _is_order(item: Mapping[str, Any], fact: Fact) -> bool:
-    """Whether an entry tells another program's model what to do.
-
-    It is always on, and stands in the talk or beside its newest line instead of beside the
-    character: by its place, or by a decorator.
-    """
-    values = _values(item)
-    place, text = values.get("position", 0), _value(values, "text")
-    decorators = {found[1] for found in _DECORATORS.finditer(text)} if isinstance(text, str) else ()
-    return fact.always and (place not in _BESIDE or not _IN_TALK.isdisjoint(decorators))
 
 
 def _values(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,35 +142,49 @@ def _value(values: Mapping[str, Any], name: str) -> Any:
     return next((values[each] for each in _NAMES[name] if values.get(each) is not None), None)
 
 
-def _fact(item: dict[str, Any], cleaner: Cleaner, changes: list[str]) -> Fact:
+def _fact(entry: Any, cleaner: Cleaner, changes: list[str]) -> tuple[Fact, str]:
+    """What an entry says, and why it is of no use if it is none; notes what had to be changed.
+
+    An entry that is always on, and stands in the talk or beside its newest line instead of beside
+    the character, by its place or by a decorator, is an order to another program's model.
+    """
+    item = entry if isinstance(entry, dict) else {}
     values = _values(item)
-    text = _value(values, "text")
-    text = storable(text).strip() if isinstance(text, str) else ""
-    always = _flag(_value(values, "always"), False)
-    on = _flag(values.get("enabled"), True)
-    on = on and not _flag(values.get("disable"), False)
-    at = 0
-    while found := _DECORATOR.match(text, at):
-        always = always or found[1] == "activate"
-        on = on and found[1] != "dont_activate"
-        at = found.end()
-    text, left = cleaner.clean(text[at:], TEXT_CHARS)
+    raw, weight, logic = (
+        _value(values, "text"),
+        _value(values, "weight"),
+        values.get("selectivelogic"),
+    )
+    text = storable(raw).strip() if isinstance(raw, str) else ""
+    head = _HEAD.match(text)[0]  # type: ignore[index]
+    decorators = set(_DECORATOR.findall(head))
+    text, left = cleaner.clean(text.removeprefix(head), TEXT_CHARS)
     if left:
         changes.append(f"content: {left:,} characters left out")
-    logic, weight = values.get("selectivelogic"), _value(values, "weight")
-    is_selective = _flag(values.get("selective"), True)
-    return Fact(
-        _keys(_value(values, "keys"), "keys", changes),
+    keys, secondary = _keys(_value(values, "keys"), "keys", changes), tuple[str, ...]()
+    if _flag(values.get("selective"), True):
+        secondary = _keys(_value(values, "secondary"), "secondary keys", changes)
+    is_on = _flag(values.get("enabled"), True) and not _flag(values.get("disable"), False)
+    fact = Fact(
+        keys,
         text,
-        _keys(_value(values, "secondary"), "secondary keys", changes) if is_selective else (),
-        LOGIC[logic] if isinstance(logic, int) and 0 <= logic < len(LOGIC) else ANY,
-        always,
-        on,
+        secondary,
+        _LOGIC.get(logic, ANY) if isinstance(logic, int) else ANY,
+        _flag(_value(values, "always"), False) or "activate" in decorators,
+        is_on and "dont_activate" not in decorators,
         weight if isinstance(weight, int | float) and abs(weight) < 10**9 else 0,
         item,
         "",
         *_locks_of(item),
     )
+    is_in_talk = values.get("position", 0) not in _BESIDE or not _IN_TALK.isdisjoint(decorators)
+    if not text or not (keys or fact.always):
+        changes.append("keys: none is usable" if text else "content: there is no text")
+        return fact, _BARE
+    if fact.always and is_in_talk:
+        changes[:] = ["an order, no fact"]
+        return fact, _ORDER
+    return fact, ""
 
 
 def _keys(value: Any, name: str, changes: list[str]) -> tuple[str, ...]:
@@ -219,8 +220,10 @@ def exported(book: Book) -> dict[str, Any]:
     original = json.loads(book.original) if book.original else {"extensions": {}}
     entries = [_with_locks(_as_raw(fact), fact.know, fact.tell) for fact in book.facts]
     data = original | {"entries": [*entries, *original.get("entries", ())]}
-    data |= {"name": book.name} if book.name else {}
-    return _with_locks(data, "" if book.know == EVERYBODY else book.know, book.tell)
+    if book.name:
+        data["name"] = book.name
+    know = "" if book.know == EVERYBODY else book.know
+    return _with_locks(data, know, book.tell)
 
 
 def _extensions(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -243,14 +246,17 @@ def _with_locks(raw: dict[str, Any], know: str, tell: str) -> dict[str, Any]:
     extensions = _extensions(raw)
     if extensions.pop(EXTENSION, None) is None and not locks:
         return raw
-    return raw | {"extensions": extensions | ({EXTENSION: locks} if locks else {})}
+    if locks:
+        extensions[EXTENSION] = locks
+    return raw | {"extensions": extensions}
 
 
 def _as_raw(fact: Fact) -> dict[str, Any]:
     raw = dict(fact.original)
-    if _fact(raw, Cleaner(""), []).on == fact.on:
-        return raw
-    text = _value(_values(raw), "text")
-    raw = {name: value for name, value in raw.items() if _plain_name(name) not in _SWITCHES}
-    raw |= {"enabled": fact.on, "disable": not fact.on}
-    return raw | ({"content": _OFF.sub("", text)} if fact.on else {})
+    if _fact(raw, Cleaner(""), [])[0].on != fact.on:
+        text = _value(_values(raw), "text")
+        raw = {name: value for name, value in raw.items() if _plain_name(name) not in _SWITCHES}
+        raw |= {"enabled": fact.on, "disable": not fact.on}
+        if fact.on:
+            raw["content"] = _OFF.sub("", text)
+    return raw

@@ -6,6 +6,7 @@ models (`system_prompt`, `post_history_instructions`) are kept for an export and
 """
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,24 +61,31 @@ class Card:
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a card of any version by their names in version 3; raises `Refusal`."""
-    outer = value if isinstance(value, dict) else {}
+    outer: dict[Any, Any] = value if isinstance(value, dict) else {}
     names = {str(name).lower(): name for name in outer}
     for name in ("card", "character"):
         if isinstance(outer.get(names.get(name)), dict):
             return fields_of(outer[names[name]])
-    data = outer.get(names.get("data"))
-    inner = data if isinstance(data, dict) else {}
-    known = {name for name in inner if str(name).lower() in (*KNOWN, *_OLDER)}
+    inner = outer.get(names.get("data"))
+    pairs, held = list(outer.items()), frozenset[str]()
+    if isinstance(inner, dict):
+        held = frozenset(str(name).lower() for name in inner)
+        is_known = not held.isdisjoint((*KNOWN, *_OLDER))
+        pairs = [*(() if is_known else pairs), *inner.items()]
     fields = {}
-    for name, each in (*({} if known else outer).items(), *inner.items()):
+    for name, each in pairs:
         lower = str(name).lower()
-        lower = lower if _OLDER.get(lower, "") in inner else _OLDER.get(lower, lower)
-        if lower not in ("spec", "spec_version", "data"):
-            fields[lower if lower in KNOWN else str(name)] = each
-    if not fields.keys() & {"name", *_PERSONA, "first_mes"}:
-        what = "this is no character card: it has neither a name nor a description"
-        raise Refusal("this is a lorebook, no card" if books.is_book(value) else f"{what}. {READ}")
-    return fields
+        if _OLDER.get(lower, lower) not in held:
+            lower = _OLDER.get(lower, lower)
+        if lower in KNOWN:
+            fields[lower] = each
+        elif lower not in ("spec", "spec_version", "data"):
+            fields[str(name)] = each
+    if fields.keys() & {"name", *_PERSONA, "first_mes"}:
+        return fields
+    if books.is_book(value):
+        raise Refusal("this is a lorebook, no card")
+    raise Refusal(f"this is no character card: it has neither a name nor a description. {READ}")
 
 
 def read_card(value: Any, name: str = "") -> Card:
@@ -89,20 +97,19 @@ def read_card(value: Any, name: str = "") -> Card:
     if not called:
         raise Refusal("the card has no name; add `= <name>`")
     is_mended = not name and called != own.strip()
-    notes += [f"the name was mended to `{called}`"] if is_mended else []
+    if is_mended:
+        notes.append(f"the name was mended to `{called}`")
     version = str(value.get("spec_version"))[:20]
     if re.fullmatch(r"(?:[4-9]|[1-9]\d)(?:\.\d+)?", version):
         notes.append(f"version {version} is read as version 3")
     cleaner = Cleaner(as_name(nickname) or called)
+    user = whoever(" ".join(text for field in (*_PERSONA, "first_mes") for text in texts[field]))
 
-    told = " ".join(text for field in (*_PERSONA, "first_mes") for text in texts[field])
-    usual = whoever(told)
-
-    def clean(field: str, text: str, most: int, user: str = usual) -> str:
+    def clean(field: str, text: str, most: int, user: str = user) -> str:
         text, left = cleaner.clean(re.sub("<START>", "\n", text, flags=re.I), most, user)
-        hint = "; put facts into lore" if field in _PERSONA else ""
-        cut = f"{field}: {most:,} characters used, {left:,} left out{hint}"
-        notes.extend([cut] if left else [])
+        if left:
+            note = f"{field}: {most:,} characters used, {left:,} left out"
+            notes.append(f"{note}; put facts into lore" if field in _PERSONA else note)
         return text
 
     description, *others = ("".join(texts[field]) for field in _PERSONA)
@@ -113,45 +120,55 @@ def read_card(value: Any, name: str = "") -> Card:
     said = [text for field in _GREETINGS for text in texts[field] if text]
     if len(said) > GREETINGS:
         notes.append(f"{len(said) - GREETINGS} greetings beyond {GREETINGS} left out")
-    said = [
-        clean(f"greeting {number}", text, GREETING_CHARS, GREETED)
-        for number, text in enumerate(said[:GREETINGS], 1)
-    ]
-    greetings = tuple(dict.fromkeys(filter(None, said)))
+    greetings = dict[str, None]()
+    for number, text in enumerate(said[:GREETINGS], 1):
+        if greeting := clean(f"greeting {number}", text, GREETING_CHARS, GREETED):
+            greetings.setdefault(greeting)
     examples = clean("mes_example", "".join(texts["mes_example"]), EXAMPLES_CHARS)
-    lore, book_notes = None, list[str]()
-    if book := fields.get("character_book"):
-        try:
-            lore, book_notes = books.read_book(book, called)
-        except Refusal as error:
-            book_notes = [str(error)]
+    notes += cleaner.notes()
+    lore = _lore(fields.get("character_book"), called, notes)
+    lines = (*_used(fields, texts), *notes)
+    return Card(called, is_mended, persona, examples, tuple(greetings), lore, lines, value)
+
+
+def _lore(raw: Any, char: str, notes: list[str]) -> books.Book | None:
+    """The lorebook in a card of somebody, None if there is none with a usable fact."""
+    if not raw:
+        return None
+    try:
+        book, book_notes = books.read_book(raw, char)
+    except Refusal as error:
+        notes.append(f"Lorebook: {error}")
+        return None
+    notes += [f"Lorebook: {note}" for note in book_notes]
+    return book if book.facts else None
+
+
+def _used(fields: Mapping[str, Any], texts: Mapping[str, list[str]]) -> Iterator[str]:
+    """Which fields of a card are used, which are kept, and who made it."""
     filled = [field for field, each in fields.items() if each not in (None, "", [], {})]
-    left = [field for field in filled if field not in (*USED, *SHOWN)]
-    lines = [f"Used: {', '.join(field for field in filled if field in USED)}."]
-    lines += [f"Kept for exports, not used: {', '.join(left)}."] if left else []
+    yield f"Used: {', '.join(field for field in filled if field in USED)}."
+    if left := [field for field in filled if field not in (*USED, *SHOWN)]:
+        yield f"Kept for exports, not used: {', '.join(left)}."
     for field in SHOWN:
-        line = " ".join(", ".join(map(str.strip, texts[field])).split())[:GREETING_CHARS]
-        lines += [f"{field}: {line}"] if line else []
-    lines += [*notes, *(f"{field}: kept, not used" for field in NOT_OBEYED if field in filled)]
-    lines += [*cleaner.notes(), *(f"Lorebook: {note}" for note in book_notes)]
-    lore = lore if lore and lore.facts else None
-    return Card(called, is_mended, persona, examples, greetings, lore, tuple(lines), value)
+        if line := " ".join(", ".join(map(str.strip, texts[field])).split()):
+            yield f"{field}: {line[:GREETING_CHARS]}"
+    yield from (f"{field}: kept, not used" for field in NOT_OBEYED if field in filled)
 
 
 def _texts(field: str, value: Any, notes: list[str]) -> list[str]:
-    """The texts of a field of any type; notes say what had to be changed for it."""
-    is_list, is_text = field in _LISTS, isinstance(value, str)
-    if is_list and isinstance(value, list):
-        return [storable(each) for each in value if isinstance(each, str)]
-    if value in (None, "") or (is_text and not is_list):
-        return [storable(value or "")]
-    texts, instead = list[str](), "not used"
-    if field == "tags" and is_text:
-        texts, instead = value.split(","), "split at its commas"
-    elif is_text and not value.strip().isdigit():
-        texts, instead = [value], "read as one greeting"
-    elif not is_list and isinstance(value, int | float) and not isinstance(value, bool):
+    """The texts of a field; notes say what had to be changed for a value of another type."""
+    is_list, texts, instead = field in _LISTS, list[Any](), "not used"
+    if value in (None, ""):
+        return [""]
+    if isinstance(value, list if is_list else str):
+        return [storable(each) for each in (value if is_list else [value]) if isinstance(each, str)]
+    if not is_list and isinstance(value, int | float) and not isinstance(value, bool):
         texts, instead = [str(value)], "read as text"
+    elif field == "tags" and isinstance(value, str):
+        texts, instead = value.split(","), "split at its commas"
+    elif isinstance(value, str) and not value.strip().isdigit():
+        texts, instead = [value], "read as one greeting"
     wanted = "list" if is_list else "text"
     notes.append(f"{field}: a value of type {type(value).__name__}, not a {wanted}: {instead}")
     return list(map(storable, texts))
@@ -165,9 +182,12 @@ def report(contents: Contents, name: str = "") -> list[str]:
     card = read_card(value, name)
     lines = [f"A card of {card.name}, from a {contents.form.upper()} file."]
     lines += contents.notes + card.notes
-    lines += ["Persona:", card.persona] if card.persona else []
+    if card.persona:
+        lines += ["Persona:", card.persona]
     lines += [f"Greeting: {greeting}" for greeting in card.greetings]
-    return lines + (["Examples:", card.examples] if card.examples else [])
+    if card.examples:
+        lines += ["Examples:", card.examples]
+    return lines
 
 
 def acts(greeting: str, greeted: str, own: str) -> list[tuple[bool, str]]:
@@ -176,13 +196,14 @@ def acts(greeting: str, greeted: str, own: str) -> list[tuple[bool, str]]:
     Poses stand between asterisks; without any, what is not in quotes is one. They do not begin
     with the name of who greets (`own`) again.
     """
-    text = greeting.replace(GREETED, greeted)
+    text, result = greeting.replace(GREETED, greeted), list[tuple[bool, str]]()
     has_poses = "*" in text
-    parts = (re.compile(r"\*+") if has_poses else _SPOKEN).split(text)
-    result = []
+    parts = re.split(r"\*+", text) if has_poses else _SPOKEN.split(text)
     for place, part in enumerate(parts):
         is_spoken = place % 2 != has_poses or len(parts) == 1
-        line = " ".join((_QUOTES.sub("", part) if is_spoken else part).split())
+        if is_spoken:
+            part = _QUOTES.sub("", part)
+        line = " ".join(part.split())
         if not is_spoken:
             line = re.sub(rf"^(?:{re.escape(own)}|[Ss]?[Hh]e|They|I)\s+", "", line)
         if any(map(str.isalnum, line)):
@@ -199,8 +220,10 @@ _EMPTY: dict[str, Any] = {
 def exported(card: Card) -> dict[str, Any]:
     """A card of version 3: the original, with the values of `card` where they are others now."""
     original = card.original
-    came = Card("") if original is None else read_card(original, card.name)
-    data = {**_EMPTY, **({} if original is None else fields_of(original))}
+    came, data = Card(""), dict(_EMPTY)
+    if original is not None:
+        came = read_card(original, card.name)
+        data |= fields_of(original)
     if as_name(str(data["name"])) != card.name:
         data["name"] = card.name
     if card.persona != came.persona:

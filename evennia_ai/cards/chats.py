@@ -72,9 +72,10 @@ class OldChat:
             others = []
         if len(others) == len(counts):
             raise Refusal(f"no line of this chat is by `{own}`; it has lines by {self.names}")
-        cast = dict.fromkeys(counts, own) | {name: name or player for name in others}
-        played = others if not has_player and len(others) == 1 else ()
-        cast |= {name: player for name in others if name in played or _is_called(name, player)}
+        is_pair = len(others) == 1 and not has_player
+        cast = dict.fromkeys(counts, own)
+        for name in others:
+            cast[name] = player if is_pair or _is_called(name, player) else name or player
         return [player if line.by_player else cast[line.name] for line in self.lines]
 
 
@@ -93,21 +94,26 @@ def read_chat(data: bytes, now: float) -> OldChat:
     if len(rows) > LINES:
         raise Refusal(f"the chat has {len(rows):,} lines; {LINES:,} are allowed")
     is_json = bool(rows) and rows[0].lstrip().startswith("{")
+    read_line = _json_line if is_json else _named_line
     counts = dict.fromkeys(("damaged", "hidden", "empty", "shortened"), 0)
     lines: list[OldLine] = []
     for number, row in enumerate(rows):
-        line = _json_line(row) if is_json else _named_line(row)
+        line = read_line(row)
         if isinstance(line, OldLine):
             counts["shortened"] += len(line.text) > LINE_CHARS
             lines.append(replace(line, text=line.text[:LINE_CHARS]))
-        elif number or line != "head":
-            counts["damaged" if line == "head" else line] += 1
+        elif line != "head":
+            counts[line] += 1
+        elif number:  # a head is the first row alone
+            counts["damaged"] += 1
     if not lines or (not is_json and counts["damaged"] > len(rows) // 2):
         raise Refusal(NOT_READ)
-    guessed = sum(not line.at for line in lines)
-    said = [f"{len(lines)} lines taken", *(f"{n} {what}" for what, n in counts.items() if n)]
-    note = f"; dates of {guessed} lines guessed from their neighbours" if guessed else ""
-    return OldChat(tuple(_timed(lines, now)), ", ".join(said) + note)
+    note = ", ".join(
+        [f"{len(lines)} lines taken", *(f"{n} {what}" for what, n in counts.items() if n)]
+    )
+    if guessed := sum(not line.at for line in lines):
+        note += f"; dates of {guessed} lines guessed from their neighbours"
+    return OldChat(tuple(_timed(lines, now)), note)
 
 
 def _json_line(row: str) -> OldLine | str:
@@ -115,40 +121,51 @@ def _json_line(row: str) -> OldLine | str:
     try:
         item = json.loads(row, parse_int=whole_number)
     except (ValueError, RecursionError):
-        item = None
-    text = item.get("mes") if isinstance(item, dict) else None
-    text = text.get("message") if isinstance(text, dict) else text
+        return "damaged"
+    if not isinstance(item, dict):
+        return "damaged"
+    if "mes" not in item:
+        return "head"
+    text, name = item["mes"], item.get("name")
+    if isinstance(text, dict):
+        text = text.get("message")
     if not isinstance(text, str):
-        return "head" if isinstance(item, dict) and "mes" not in item else "damaged"
+        return "damaged"
     if item.get("is_system") is True:
         return "hidden"
-    name, by_player = item.get("name"), item.get("is_user") is True
+    text = storable(text)
+    if not text.strip():
+        return "empty"
     name = as_name(name) if isinstance(name, str) else ""
-    line = OldLine(name, storable(text), _time(item.get("send_date")), by_player)
-    return line if line.text.strip() else "empty"
+    return OldLine(name, text, _time(item.get("send_date")), item.get("is_user") is True)
 
 
 def _named_line(row: str) -> OldLine | str:
     named = _NAMED.fullmatch(row.strip())
-    if named is None or not named[2].strip():
-        return "empty" if named else "damaged"
+    if named is None:
+        return "damaged"
+    if not named[2].strip():
+        return "empty"
     return OldLine(as_name(named[1]), named[2])
 
 
 def _time(value: Any) -> float:
     """A time in seconds since the epoch, however it is written; 0 for none."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        seconds = value / 1000 if 10**11 < value < 10**14 else value
-        return float(seconds) if _FIRST < seconds < 10**10 else 0.0
-    text = value if isinstance(value, str) and len(value) <= _TIME_CHARS else ""
-    short = re.sub(r"\d+ms$", "", re.sub(r"[\s,]+", "", text))
-    for form in ("", *_FORMATS):
-        try:
-            at = datetime.strptime(short, form) if form else datetime.fromisoformat(text)
-        except ValueError:
-            continue
-        at = at if at.tzinfo else at.replace(tzinfo=UTC)
-        return at.timestamp() if at.year >= 2000 else 0.0
+    if isinstance(value, str) and len(value) <= _TIME_CHARS:
+        short = re.sub(r"\d+ms$", "", re.sub(r"[\s,]+", "", value))
+        for form in ("", *_FORMATS):
+            try:
+                at = datetime.strptime(short, form) if form else datetime.fromisoformat(value)
+            except ValueError:
+                continue
+            value = at.replace(tzinfo=at.tzinfo or UTC).timestamp()
+            break
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return 0.0
+    if 10**11 < value < 10**14:  # milliseconds
+        value = value / 1000
+    if _FIRST < value < 10**10:
+        return float(value)
     return 0.0
 
 

@@ -75,9 +75,13 @@ class Cleaner:
 
     def notes(self) -> list[str]:
         """What was changed, in words."""
-        frames = f"{self.frames} line{'s' * (self.frames > 1)} looked like parts of the prompt"
-        changed = [f"{frames} and lost their brackets"] if self.frames else []
-        return changed + ([f"macros left out: {', '.join(self.unknown)}"] if self.unknown else [])
+        changed = list[str]()
+        if self.frames:
+            lines = f"{self.frames} line{'s' * (self.frames > 1)}"
+            changed.append(f"{lines} looked like parts of the prompt and lost their brackets")
+        if self.unknown:
+            changed.append(f"macros left out: {', '.join(self.unknown)}")
+        return changed
 
     def _filled(self, macro: str, user: str, picks: random.Random) -> str:
         name, rest = (*re.split(r"::|:|\s", macro.strip(), maxsplit=1), "")[:2]
@@ -87,9 +91,6 @@ class Cleaner:
         if name in ("random", "pick"):
             options: list[str] = rest.split("::" if "::" in rest else ",")
             return picks.choice(options).strip()
-        if name == "roll" and (dice := re.search(r"(\d{0,2})d(\d{1,4})|(\d{1,4})", rest)):
-            sides = max(1, int(dice[2] or dice[3]))
-            return str(sum(picks.randint(1, sides) for _ in range(int(dice[1] or 1))))
         if name == "newline":
             return "\n"
         if name not in _SILENT and not name.startswith("//"):

@@ -108,14 +108,16 @@ def _read_png(data: bytes) -> Contents:
     for kind, body, is_sound in _chunks(data):
         if (key := _key_of(kind, body)) in KEYS:
             texts[key] = kind, body
-            notes += [] if is_sound else [f"checksum of `{key}` is wrong"]
+            if not is_sound:
+                notes.append(f"checksum of `{key}` is wrong")
     key = next((key for key in KEYS if key in texts), "")
     if not key:
         raise Refusal("the picture holds no card: its site took it out, or it never had one")
     text = _text_of(*texts[key])
     if text.startswith(_LOCKED):
         raise Refusal("this card is locked by RisuAI: export it there without the lock")
-    notes += [f"the file holds two cards; `{key}` is used"] if len(texts) > 1 else []
+    if len(texts) > 1:
+        notes.append(f"the file holds two cards; `{key}` is used")
     text = b"".join(text.split()).rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
     try:
         value = parsed(base64.b64decode(text + b"=" * (-len(text) % 4), validate=True))
@@ -152,17 +154,22 @@ def _read_zip(data: bytes) -> Contents:
             names = archive.namelist()
             if "card.json" not in names:
                 deeper = next((name for name in names if name.endswith("/card.json")), "")
-                only = f", only `{deeper}`: pack the folder's contents" if deeper else ""
-                raise Refusal(f"the CHARX file has no card.json at its top{only}")
+                why = "the CHARX file has no card.json at its top"
+                if deeper:
+                    why += f", only `{deeper}`: pack the folder's contents"
+                raise Refusal(why)
             if archive.getinfo("card.json").flag_bits & 1:
                 raise Refusal("the CHARX file is encrypted")
             with archive.open("card.json") as file:
                 text = file.read(JSON_BYTES + 1)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError, ValueError):
         raise Refusal("the CHARX file is damaged") from None
-    other = len(names) - 1
-    files = f"{other:,} other file{'s are' if other > 1 else ' is'} not taken"
-    return Contents(parsed(text), "charx", (files,) if other else ())
+    notes, other = list[str](), len(names) - 1
+    if other == 1:
+        notes.append("1 other file is not taken")
+    elif other:
+        notes.append(f"{other:,} other files are not taken")
+    return Contents(parsed(text), "charx", tuple(notes))
 
 
 def packed(card: dict[str, Any], form: str, source: bytes = b"") -> bytes:

@@ -26,10 +26,10 @@ from evennia_ai.llm_interaction.budget import (
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Character, GameHandler, Mind
+from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler
 from evennia_ai.rag_memory.memory import Memory, empty_outbox, memory_of, mend_index
-from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.compact import check_room

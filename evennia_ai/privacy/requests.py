@@ -38,8 +38,8 @@ from evennia_ai.privacy.caches import clear_caches
 from evennia_ai.privacy.export import delete_exports
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.privacy.secure_erase import erase_free_pages
+from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.profiles import EntityHandler
 from evennia_ai.turns.state import BODY
 from evennia_ai.turns.tools.execution import drop_calls
 

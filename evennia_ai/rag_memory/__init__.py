@@ -12,7 +12,7 @@ _HOMES = {
     "run_sleep_tick": "sleep.cycle",
     "consolidate_memories_to_semantic": "sleep.consolidation",
     "prune_orphaned_memory_links": "sleep.consolidation",
-    "run_entity_consolidation_batch": "rag_memory.profiles",
+    "run_entity_consolidation_batch": "rag_memory.entity_store",
     "prune_low_importance_entries": "rag_memory.memory",
     "clear_stale_conversations": "rag_memory.memory",
 }

@@ -4,14 +4,14 @@ All functions that add return new profiles. While dreaming, observations are rea
 entries without a model: a sentence that begins with a known name is one of that entity. A model
 states its observations itself, with property and value, by `update_entity_observation`.
 
-A search reads the profiles as they are, so former or forgotten observations are never found.
+A search reads the profiles that it names as they are: it never finds former or forgotten
+observations.
 """
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised
 from evennia_ai.history.messages import new_id, utc_iso
@@ -33,11 +33,10 @@ MOST_FOUND, LEAST_SHARE = 3, 0.5
 
 # Gives the ids of the entities that an audience knows by a name, bare and folded.
 NamesOf = Callable[[str], tuple[str, ...]]
-_telling = lru_cache(maxsize=8192)(telling_words)
 
 
 class Names:
-    """The names and telling words of profiles, kept up as these change.
+    """The names of profiles, kept up as these change.
 
     It may hold more than the profiles have, so whatever is found is compared with them: the value
     of a transaction that failed stays, and nothing is missing.
@@ -46,28 +45,22 @@ class Names:
     def __init__(self, profile_of: Callable[[str], Profile | None]):
         self._profile_of = profile_of
         self.shown: dict[str, str] = {}  # the name of each profile, by its id
-        self._called: dict[str, dict[str, None]] = {}
-        self._told: dict[str, set[str]] = {}  # the ids of the profiles that hold a telling word
-        self._unread: dict[str, None] = {}  # the ids of those whose words are still to be read
+        self._called: dict[str, dict[str, None]] = {}  # ids of the profiles with a name
 
     def add(self, profile: Profile) -> None:
         """Note the names of a profile, new or changed."""
         self.shown[profile.id] = profile.name
-        self._unread[profile.id] = None
         for name in map(bare, profile.names(STAFF)):
             if name:
                 self._called.setdefault(name, {})[profile.id] = None
 
     def drop(self, profile: Profile) -> None:
-        """Forget the names and words of a profile that is gone, or is to lose some."""
+        """Forget the names of a profile that is gone, or is to lose some."""
         self.shown.pop(profile.id, None)
-        self._unread.pop(profile.id, None)
-        for word in _words_of(profile):
-            self._told.get(word, set()).discard(profile.id)
         for name in map(bare, profile.names(STAFF)):
             self._called.get(name, {}).pop(profile.id, None)
 
-    def of(self, audience: str) -> "NamesOf":
+    def of(self, audience: str) -> NamesOf:
         """The names that an audience may know."""
         return partial(self._ids, audience)
 
@@ -75,53 +68,10 @@ class Names:
         profiles = filter(None, map(self._profile_of, self._called.get(name, ())))
         return tuple(p.id for p in profiles if name in map(bare, p.names(audience)))
 
-    def read_words(self, most: int) -> bool:
-        """Read the telling words of so many profiles; returns whether some are left."""
-        for key in list(self._unread)[:most]:
-            del self._unread[key]
-            if profile := self._profile_of(key):
-                for word in _words_of(profile):
-                    self._told.setdefault(word, set()).add(key)
-        return bool(self._unread)
-
-    def telling(self, query: str) -> list[Profile]:
-        """The profiles that hold more than half of a query's telling words."""
-        wanted = telling_words(query)
-        counts = Counter(key for word in wanted for key in self._told.get(word, ()))
-        enough = (key for key, n in counts.items() if n > LEAST_SHARE * len(wanted))
-        return list(filter(None, map(self._profile_of, enough)))
-
-
-def _words_of(profile: Profile) -> frozenset[str]:
-    """The telling words of all names and observations of a profile."""
-    texts = (*profile.names(STAFF), *(item.words for item in profile.observations))
-    return frozenset[str]().union(*map(_telling, texts))
-
 
 def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person") -> Profile:
     """The profile of an entity first met at a time (seconds since the epoch or ISO 8601)."""
     return Profile(entity_id, name, kind, _iso(at), _iso(at))
-
-
-def profile_met(
-    profile_of: Callable[[str], Profile | None],
-    names: NamesOf,
-    here: Mapping[str, str] | None,
-    name: str,
-    at: float,
-    sources: Sequence[str],
-    audience: str,
-) -> Profile:
-    """The profile of somebody present (as the game names them), or known by a name, or a new one.
-
-    Whoever is here is known by this name from now on, to those who may know what it rests on.
-    `profile_of` returns a profile by its id, `names` are those that the audience may know.
-    """
-    if here is None:
-        entity_id = find(profile_of, name, names) or unmet_id(name)
-        return profile_of(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
-    profile = profile_of(here["id"]) or Profile(here["id"], here["key"], here["kind"])
-    return profile if name == here["id"] else with_alias(profile, name, at, sources, audience)
 
 
 def observe(
@@ -171,12 +121,12 @@ def cut_back(profile: Profile) -> tuple[Profile, list[Observation]]:
 
     First goes what names no property, the oldest first; other names go last.
     """
-    observations = profile.observations
-    if len(observations) <= MOST_KEPT:
+    surplus = len(profile.observations) - CUT_BACK_TO
+    if surplus <= MOST_KEPT - CUT_BACK_TO:
         return profile, []
-    by_worth = sorted(observations, key=lambda o: (o.predicate == ALIAS, o.is_fact, o.at))
-    gone = {item.id for item in by_worth[: len(observations) - CUT_BACK_TO]}
-    return profile.only(lambda o: o.id not in gone), [o for o in observations if o.id in gone]
+    by_worth = sorted(profile.observations, key=lambda o: (o.predicate == ALIAS, o.is_fact, o.at))
+    gone = by_worth[:surplus]
+    return profile.only(lambda item: item not in gone), gone
 
 
 def unmet_id(name: str) -> str:
@@ -271,23 +221,18 @@ def found_observations(profiles: Iterable[Profile], query: str, audience: str) -
     """The beliefs that have more than half of a query's telling words, best first.
 
     At most `MOST_FOUND` that the audience may know, of equal ones the newest first; the score is
-    the share of the query's words. `profiles` are those that may hold so many (`Names.telling`).
+    the share of the query's words. `profiles` are those that the query names.
     """
     wanted, hits = telling_words(query), list[Hit]()
     for profile in profiles:
-        shown = " ".join(profile.names(audience))
-        for belief in profile.beliefs(audience):
-            words = _telling(shown) | _telling(belief.observation.words)
-            share = len(wanted & words) / len(wanted)
+        names = telling_words(" ".join(profile.names(audience)))
+        for item in (belief.observation for belief in profile.beliefs(audience)):
+            share = len(wanted & (names | telling_words(item.words))) / max(1, len(wanted))
             if share > LEAST_SHARE:
-                hits.append(_hit(share, profile, belief.observation, shown))
+                is_named = bool(names & telling_words(item.text)) or not profile.name
+                text = item.text if is_named else f"About {profile.name}: {item.text}"
+                who = f"{item.told_by} said" if item.told_by else ""
+                hit = Hit(item.id, share, who, text, item.at, "observation", None, item.audience)
+                hits.append(replace(hit, sources=item.sources))
     hits.sort(key=lambda hit: (hit.score, str(hit.at)), reverse=True)
     return hits[:MOST_FOUND]
-
-
-def _hit(score: float, profile: Profile, item: Observation, names: str) -> Hit:
-    is_named = bool(_telling(names) & _telling(item.text)) or not profile.name
-    text = item.text if is_named else f"About {profile.name}: {item.text}"
-    who = f"{item.told_by} said" if item.told_by else ""
-    hit = Hit(item.id, score, who, text, item.at, kind="observation", audience=item.audience)
-    return replace(hit, sources=item.sources)

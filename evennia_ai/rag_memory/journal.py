@@ -247,8 +247,8 @@ class JournalHandler:
 
     def get(self, entry_id: str) -> JournalEntry | None:
         """One entry by its id, or None; reads few pages, as ids sort by time."""
-        pages = (page for _, page in self._near(entry_id))
-        return next((e for page in pages for e in page.entries if e.id == entry_id), None)
+        place = self._place(entry_id)
+        return place and place[1]
 
     def unconsolidated(self, limit: int = 200) -> tuple[JournalEntry, ...]:
         """Newest entries not yet in semantic memory, oldest first; derived ones never go there.
@@ -256,7 +256,7 @@ class JournalHandler:
         Reads no page beyond the first that has none.
         """
         pages = takewhile(lambda page: page.waiting, map(self.page, self.pages()[::-1]))
-        waiting = (entry for page in pages for entry in reversed(page.waiting))
+        waiting = (entry for page in pages for entry in page.waiting[::-1])
         return tuple(islice(waiting, limit))[::-1]
 
     def mark_consolidated(self, entry_ids: Iterable[str]) -> None:
@@ -276,9 +276,8 @@ class JournalHandler:
 
     def pages_with(self, entry_ids: Iterable[str]) -> list[str]:
         """The keys of the pages that hold one of these entries."""
-        near = ((each, *there) for each in sorted(entry_ids) for there in self._near(each))
-        keys = (key for each, key, page in near if any(e.id == each for e in page.entries))
-        return list(dict.fromkeys(keys))
+        places = filter(None, map(self._place, sorted(entry_ids)))
+        return list(dict.fromkeys(key for key, _ in places))
 
     def pages(self) -> list[str]:
         """The keys of all pages, oldest first."""
@@ -333,13 +332,15 @@ class JournalHandler:
     def _put(self, key: str, page: Page) -> None:
         (self._newest if key == JOURNAL else self._pages).set(key, page)
 
-    def _near(self, entry_id: str) -> Iterator[tuple[str, Page]]:
-        """The page an id of its time belongs to, and those beside it, where it may be as well."""
+    def _place(self, entry_id: str) -> tuple[str, JournalEntry] | None:
+        """An entry and the key of its page: the page of its time, or one of those beside it."""
         keys = self.pages()
         place = bisect_right(keys, entry_id[-ID_CHARS:], key=self._first_id)
         for at in (place - 1, place, place + 1, place - 2):
-            if 0 <= at < len(keys):
-                yield keys[at], self.page(keys[at])
+            for entry in self.page(keys[at]).entries if 0 <= at < len(keys) else ():
+                if entry.id == entry_id:
+                    return keys[at], entry
+        return None
 
     def _first_id(self, key: str) -> str:
         """The part that sorts by time of the id of a page's first entry."""

@@ -69,14 +69,6 @@ class Note(Stored):
         return self.state in LIVING
 
 
-def checked_kind(kind: str) -> str:
-    """One of `TYPES`, in any case and spacing; `LedgerError` if it is none of them."""
-    wanted = kind.strip().lower()
-    if wanted not in TYPES:
-        raise LedgerError(f"`{one_line(kind)}` is no kind of note; kinds: {', '.join(TYPES)}.")
-    return wanted
-
-
 def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
     """A note in another state, with who decided it and when; `LedgerError` if it cannot be."""
     if not note.is_living or state in (note.state, PROPOSED):
@@ -91,9 +83,10 @@ def people_named(text: str, people: Mapping[str, Profile]) -> tuple[str, ...]:
 
 def same_note(notes: Iterable[Note], text: str, by_id: str, audience: str) -> Note | None:
     """A living note of the same person that says the same to the same people, or None."""
+    said = words(text)
     for note in notes:
         is_theirs = note.is_living and note.by.id == by_id and note.audience == audience
-        if is_theirs and words(note.text) == words(text):
+        if is_theirs and words(note.text) == said:
             return note
     return None
 
@@ -104,13 +97,11 @@ def superseded(note: Note, notes: Iterable[Note], at: float) -> list[Note]:
     They say the same of the same author to other people: a secret closes the public note at once,
     a public note closes the secret when it is approved.
     """
-    closed = list[Note]()
     if note.state != APPROVED and note.audience == PUBLIC:
-        return closed
-    for old in notes:
-        if old.audience != note.audience and same_note([old], note.text, note.by.id, old.audience):
-            closed.append(replace(moved(old, SUPERSEDED, at, note.by), superseded_by=note.id))
-    return closed
+        return []
+    others = (old for old in notes if old.audience != note.audience)
+    same = (old for old in others if same_note([old], note.text, note.by.id, old.audience))
+    return [replace(moved(o, SUPERSEDED, at, note.by), superseded_by=note.id) for o in same]
 
 
 def living_of(notes: Iterable[Note], person: str) -> list[Note]:
@@ -132,12 +123,15 @@ def in_prompt_order(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 def found_notes(notes: Iterable[Note], query: str, viewer: str) -> list[Hit]:
     """The approved notes with a telling word of a query, at most `MOST_FOUND`, best first."""
-    wanted = telling_words(query)
-    shown = (n for n in notes if n.state == APPROVED and visible(n.audience, viewer))
-    hits = [Hit(n.id, 0.0, n.by.key, n.text, n.at, "ledger", audience=n.audience) for n in shown]
-    shared = [(len(wanted & telling_words(hit.line)), str(hit.at), hit) for hit in hits]
+    wanted, shared = telling_words(query), list[tuple[int, str, Hit]]()
+    for note in notes:
+        if note.state == APPROVED and visible(note.audience, viewer):
+            hit = Hit(note.id, 0.0, note.by.key, note.text, note.at, "ledger", None, note.audience)
+            count = len(wanted & telling_words(hit.line))
+            if count:
+                shared.append((count, note.at, hit))
     shared.sort(key=lambda each: each[:2], reverse=True)
-    return [hit for count, _, hit in shared[:MOST_FOUND] if count]
+    return [hit for *_, hit in shared[:MOST_FOUND]]
 
 
 class LedgerHandler:
@@ -180,6 +174,9 @@ class LedgerHandler:
         or if its author has too many.
         """
         line, now, notes = " ".join(text.split()), self._now(), self.entries()
+        kind = kind.strip().lower()
+        if kind not in TYPES:
+            raise LedgerError(f"`{one_line(kind)}` is no kind of note; kinds: {', '.join(TYPES)}.")
         if not line:
             raise LedgerError("A note needs words.")
         if len(line) > TEXT_CHARS:
@@ -189,7 +186,7 @@ class LedgerHandler:
         note = Note(
             new_id("l"),
             line,
-            checked_kind(kind),
+            kind,
             source,
             tuple(about),
             normalised(audience),
@@ -201,7 +198,7 @@ class LedgerHandler:
         known = same_note(notes, text, by.id, note.audience)
         if known is not None:
             if kind not in (FACT, known.kind):  # as staff make a rule of what stands as a fact
-                known = replace(known, kind=note.kind)
+                known = replace(known, kind=kind)
                 self._save(known)
             return known
         closed = superseded(note, notes, now)

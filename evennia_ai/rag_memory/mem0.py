@@ -107,11 +107,11 @@ class Mem0Backend:
 
     def ids(self, scope: str) -> "Deferred[set[str]]":
         """Fires with the ids of all turns stored for a scope."""
-        return self._run(lambda: {_hit(row).turn_id for row in self._rows(scope)})
+        return self._run(lambda: {row["metadata"]["source_id"] for row in self._rows(scope)})
 
     def delete(self, scope: str, ids: Iterable[str]) -> "Deferred[int]":
         """Delete turns with every copy of their text; fires with how many there were."""
-        return self._run(self._erase, scope, list(ids))
+        return self._run(self._delete, scope, list(ids))
 
     @inlineCallbacks
     def status(self) -> Steps[dict[str, Any]]:
@@ -146,46 +146,44 @@ class Mem0Backend:
             ) from error
 
     def _add(self, scope: str, turns: Sequence[Turn]) -> None:
-        texts = {turn.id: storable(turn.text).strip() for turn in turns}
-        if not all(map(all, texts.items())):
-            raise StoreError("A memory needs an id and a text.")
-        metas = {
-            turn.id: {
+        memory, is_replaced = self._open(), False
+        last = {turn.id: turn for turn in turns}
+        rows = {row["metadata"]["source_id"]: row for row in self._rows(scope, list(last))}
+        for turn in last.values():
+            text, row = storable(turn.text).strip(), rows.get(turn.id)
+            if not (turn.id and text):
+                raise StoreError("A memory needs an id and a text.")
+            meta = {
                 "source_id": turn.id,
                 "at": str(turn.at or ""),
                 "type": turn.kind,
                 "audience": normalised(turn.audience),
             }
-            for turn in turns
-        }
-        former = []
-        for row in self._rows(scope, list(texts)):
-            stored = row["metadata"]
-            key = stored["source_id"]
-            if row["memory"] == texts.get(key) and stored.items() >= metas[key].items():
-                del texts[key], metas[key]  # stored already as it is now
-            else:
-                former.append(row)
-        if self._drop(former):
+            if row:
+                if row["memory"] == text and row["metadata"].items() >= meta.items():
+                    continue  # stored already as it is now
+                memory.delete(str(row["id"]))
+                is_replaced = True
+            memory.add(text, agent_id=_agent(scope), metadata=meta, infer=False)
+        if is_replaced:
             self._rewrite()
-        for key, text in texts.items():
-            self._open().add(text, agent_id=_agent(scope), metadata=metas[key], infer=False)
         self._drop_history()
 
     def _search(self, scope: str, query: str, limit: int, shown_to: str) -> list[Hit]:
         memory, filters = self._open(), {"agent_id": _agent(scope)}
         if shown_to == PUBLIC:
             filters["audience"] = PUBLIC
-        words, wanted = telling_words(query), limit
         if not query.strip() or limit <= 0:
             return []
+        most = limit
         while True:
-            found = memory.search(query, filters=filters, top_k=wanted, threshold=0.0)["results"]
-            shown = [hit for hit in map(_hit, found) if visible(hit.audience, shown_to)]
-            if len(shown) >= limit or len(found) < wanted:
+            rows = memory.search(query, filters=filters, top_k=most, threshold=0.0)["results"]
+            hits = [hit for hit in map(_hit, rows) if visible(hit.audience, shown_to)]
+            if len(hits) >= limit or len(rows) < most:
                 break
-            wanted *= OVERFETCH
-        near = (hit for hit in shown if hit.score >= self._near or words & telling_words(hit.text))
+            most *= OVERFETCH
+        words = telling_words(query)
+        near = (hit for hit in hits if hit.score >= self._near or words & telling_words(hit.text))
         return [hit for hit in near if hit.score > 0][:limit]
 
     def _rows(self, scope: str, ids: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -197,20 +195,13 @@ class Mem0Backend:
         return list(found["results"])
 
     def _delete(self, scope: str, ids: Sequence[str]) -> int:
-        starts = range(0, len(ids), ADD_BATCH)
-        return sum(self._drop(self._rows(scope, ids[n : n + ADD_BATCH])) for n in starts)
-
-    def _drop(self, rows: Sequence[Mapping[str, Any]]) -> int:
-        """Delete some of Mem0's results; returns how many."""
-        for row in rows:
-            self._open().delete(str(row["id"]))
-        if rows:
-            self._drop_history()
-        return len(rows)
-
-    def _erase(self, scope: str, ids: Sequence[str]) -> int:
         """Delete turns, also what a process that was killed left of them in the embedded store."""
-        count = self._delete(scope, ids)
+        count = 0
+        for start in range(0, len(ids), ADD_BATCH):
+            for row in self._rows(scope, ids[start : start + ADD_BATCH]):
+                self._open().delete(str(row["id"]))
+                count += 1
+        self._drop_history()
         self._rewrite()
         return count
 
@@ -369,12 +360,12 @@ def _agent(scope: str) -> str:
     return quote(scope, safe="")
 
 
-def _hit(found: Mapping[str, Any]) -> Hit:
+def _hit(row: Mapping[str, Any]) -> Hit:
     """A result of Mem0's; one without an audience is for staff only."""
-    meta, score = found.get("metadata") or {}, float(found.get("score") or 0.0)
-    turn_id, audience = str(meta.get("source_id", "")), normalised(meta.get("audience") or STAFF)
-    at, text = str(meta.get("at", "")), str(found["memory"])
-    return Hit(turn_id, score, "", text, at, "memory", audience=audience)
+    meta, score = row["metadata"], float(row.get("score") or 0.0)
+    audience = normalised(meta.get("audience") or STAFF)
+    at, text = str(meta.get("at", "")), str(row["memory"])
+    return Hit(meta["source_id"], score, "", text, at, "memory", None, audience)
 
 
 def _too_slow(failure: Failure) -> NoReturn:

@@ -5,14 +5,13 @@ rebuilt from Attributes at any time; all its work runs on the daemon thread that
 (`RecallJobs`). Old entries of low importance leave retrieval, so that they do not crowd out what
 matters. They never leave the journal.
 
-The index is filled from the newest on, the oldest last: if that is missing, the next start resumes
-the filling.
+The index is filled from the newest on. A mark in it says that this once came to its end: without
+the mark, the next start goes through all that is stored.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from twisted.internet.defer import (
@@ -29,10 +28,10 @@ from evennia_ai.history.messages import SPEECH, Message, ToolTraits, tool_calls
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entities import found_observations
-from evennia_ai.rag_memory.journal import JournalEntry
+from evennia_ai.rag_memory.entity_store import EntityHandler
+from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler
 from evennia_ai.rag_memory.ledger import Note, found_notes
-from evennia_ai.rag_memory.profiles import EntityHandler
-from evennia_ai.rag_memory.ranking import DEEP, once, ranked
+from evennia_ai.rag_memory.results import DEEP, once, ranked
 from evennia_ai.rag_memory.seen import Quarantine
 from evennia_ai.recall.values import Hit, Query, Turn, seconds
 
@@ -40,13 +39,13 @@ if TYPE_CHECKING:
     from evennia_ai.recall.index import RecallIndex
 from collections.abc import Iterator
 from functools import partial
-from itertools import count
 
 from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.archive import ARCHIVE
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.protocol import Assistant, Character
 
 # Summaries of summaries would only bring recalled text up again.
@@ -99,15 +98,18 @@ def clear_stale_conversations(newest_first: Iterable[Message], now: float) -> di
 
     Returns ``{"cleared", "kept"}``: partners whose conversation is over, and goes on.
     """
-    messages = [m for m in newest_first if m.role == "user" and m.channel in SPEECH]
-    recent = takewhile(lambda m: now - seconds(m.created_at) <= MAX_AGE_S, messages)
-    kept = {message.speaker_id for message in recent} - {""}
-    everybody = {message.speaker_id for message in messages} - {""}
-    return {"cleared": len(everybody - kept), "kept": len(kept)}
+    last: dict[str, float] = {}
+    for message in newest_first:
+        if message.role == "user" and message.channel in SPEECH and message.speaker_id:
+            last.setdefault(message.speaker_id, seconds(message.created_at))
+    kept = sum(now - at <= MAX_AGE_S for at in last.values())
+    return {"cleared": len(last) - kept, "kept": kept}
 
 
 T = TypeVar("T")
 D = TypeVar("D")
+# The id of the mark that all is in the index.
+WHOLE = "whole"
 # Most outputs of tools in a result.
 OUTPUTS = 3
 # A turn goes on without its memories rather than wait longer for a store, seconds.
@@ -143,13 +145,9 @@ class RecallJobs:
         """Remove all turns; fires with how many there were."""
         return self._later(lambda index: index.clear(scope))
 
-    def missing(self, scope: str, ids: Collection[str]) -> Deferred[int]:
-        """Fires with how many of these turns are not indexed."""
-        return self._later(lambda index: len(ids) - len(index.get(scope, ids)))
-
-    def count(self, scope: str) -> Deferred[int]:
-        """Fires with how many turns are indexed, after those that were added before."""
-        return self._later(lambda index: index.count(scope))
+    def count(self, scope: str, ids: Collection[str] | None = None) -> Deferred[int]:
+        """Fires with how many turns are indexed, or of these ids, after what was done before."""
+        return self._later(lambda index: index.count(scope, ids))
 
     def search(self, scope: str, query: Query, others: Sequence[Hit] = ()) -> Deferred[list[Hit]]:
         """Fires with the result of a search, with hits of other sources in their places."""
@@ -251,15 +249,25 @@ class Memory:
 
     def clear(self) -> Deferred[int | None]:
         """Remove all turns; fires with how many there were, None if that failed."""
+        self._watched(self.recall.remove(self._mark, [WHOLE]), None)
         return self._watched(self.recall.clear(self.scope), None)
 
-    def missing(self, ids: Iterable[str]) -> Deferred[int | None]:
-        """Fires with how many of these turns are not indexed."""
-        return self._watched(self.recall.missing(self.scope, set(ids)), None)
+    def is_whole(self) -> Deferred[int | None]:
+        """Fires with whether all that was stored once came into the index; None if it failed."""
+        return self._watched(self.recall.count(self._mark), None)
 
-    def count(self) -> Deferred[int | None]:
-        """Fires with how many turns are indexed; None if the index failed."""
-        return self._watched(self.recall.count(self.scope), None)
+    def mark_whole(self) -> Deferred[int | None]:
+        """Note that all that is stored is in the index."""
+        return self._watched(self.recall.add(self._mark, [Turn(WHOLE, "", "", None)]), None)
+
+    @property
+    def _mark(self) -> str:
+        """The scope of the mark."""
+        return f"{WHOLE} {self.scope}"
+
+    def count(self, ids: Collection[str] | None = None) -> Deferred[int | None]:
+        """Fires with how many turns are indexed, or of these ids; None if the index failed."""
+        return self._watched(self.recall.count(self.scope, ids), None)
 
     @inlineCallbacks
     def search(self, query: Query) -> Steps[list[Hit]]:
@@ -268,7 +276,7 @@ class Memory:
         notes = found_notes(self.quarantine.notes(self.notes()), query.text, query.audience)
         others = [*notes, *(yield self._memories(query))]
         entities = self.entities() if query.observations else None
-        if entities and (profiles := entities.telling(query.text)):
+        if entities and (profiles := entities.called(query.text, query.audience)):
             observed = self.work(found_observations, profiles, query.text, query.audience)
             others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
         others, hits = [*self.quarantine.hits(others)], list[Hit]()
@@ -282,16 +290,14 @@ class Memory:
 
     def _memories(self, query: Query) -> Deferred[list[Hit]]:
         """Fires with what semantic memory finds."""
-
-        def found() -> Any:
-            backend = self.semantic()
-            if backend is None or not self.may_embed([query.text]):
-                return []
-            return backend.search(self.scope, query.text, query.limit, query.audience)
-
+        backend = self.semantic()
+        if backend is None or not self.may_embed([query.text]):
+            return succeed([])
         # The back end may be a game's own.
-        hits = in_time(maybeDeferred(found), SEARCH_TIMEOUT_S).addCallback(list)
-        return self._watched(hits, [], "memory back end")
+        found = maybeDeferred(
+            backend.search, self.scope, query.text, query.limit, query.audience
+        ).addCallback(list)
+        return self._watched(in_time(found, SEARCH_TIMEOUT_S), [], "memory back end")
 
     @inlineCallbacks
     def _watched(self, done: Deferred[T], default: D, what: str = "recall index") -> Steps[T | D]:
@@ -310,8 +316,6 @@ class Memory:
                 self.on_new_index()
 
 
-# Reads a batch as it is stored now.
-Read = Callable[[], list[Turn]]
 # Turns indexed at a time, and the pause after each batch, in which searches can run.
 BATCH, PAUSE_S = 100, 0.05
 # The same where somebody waits for the index.
@@ -375,21 +379,23 @@ def sync_index(
     It ends at a batch that the index holds already, unless an earlier run did not end or the
     `whole` is to be looked at. None if the index failed. A second call meanwhile does nothing.
     """
-    memory, added, began = script.memory, 0, None
+    memory, added = script.memory, 0
     if memory.syncing:
         return 0
     memory.syncing = True
     try:
         # A crash may have come between a withdrawal and this.
         yield memory.forget(e.id for e in script.obj.journal.recent() if e.withdrawn)
-        while began != memory.recall.replaced and script.pk is not None:
-            whole = whole or began is not None  # another index took its place meanwhile
+        while script.pk is not None:
             began = memory.recall.replaced
-            put = yield _synced(script, whole, reactor, pause_s)
-            if put is None:
+            count = yield _fill(script, whole, reactor, pause_s)
+            if count is None:
                 script.log("the search index cannot be written and stays incomplete", warning=True)
                 return None
-            added += put
+            added += count
+            if memory.recall.replaced == began:
+                break
+            whole = True  # another index took its place meanwhile
     finally:
         memory.syncing = False
     if added:
@@ -398,76 +404,55 @@ def sync_index(
 
 
 @inlineCallbacks
-def _synced(
+def _fill(
     script: Assistant, whole: bool, reactor: IReactorTime | None, pause_s: float
 ) -> Steps[int | None]:
-    memory, added, began = script.memory, 0, script.memory.recall.replaced
-    if (missing := (yield missing_oldest(script))) is None:
+    """Go once through what is stored; fires with how many turns were added, None if it failed."""
+    memory, added = script.memory, 0
+    if (is_whole := (yield memory.is_whole())) is None:
         return None
-    for batches in (_messages(script), _entries(script)):
-        for read in batches:
-            if not (whole or missing):
-                ids = [turn.id for turn in read()]
-                if ids and not (yield memory.missing(ids)):
-                    break
-            # Read again: somebody may have been forgotten meanwhile.
-            put = yield memory.add(read())
-            if put is None:
+    said = _messages(script.history, script.tools.traits)
+    for batches in (said, _entries(script.obj.journal, script.now())):
+        for turns in filter(None, batches):
+            count = yield memory.add(turns)
+            if count is None:
                 return None
-            added += int(put)
+            added += int(count)
             yield pause(reactor, pause_s)
-            if script.pk is None or memory.recall.replaced != began:
-                return added  # deleted meanwhile, or to be done again
-    return added
+            if script.pk is None:  # deleted meanwhile
+                return added
+            if not count and is_whole and not whole:
+                break
+    marked = yield memory.mark_whole()
+    return None if marked is None else added
 
 
-def _messages(script: Assistant) -> Iterator[Read]:
-    """Batches of what was said, the live first, then the archive from the newest segment on."""
-    history, traits = script.history, script.tools.traits
+def _messages(history: HistoryHandler, traits: ToolTraits) -> Iterator[list[Turn]]:
+    """Batches of what was said, the live first, then the archive from the newest segment on.
 
-    def read(key: str, start: int) -> Sequence[Message]:
-        segment = history.segment(key) if key else None
-        messages = (segment.messages if segment else ()) if key else history.messages()
-        end = max(0, len(messages) - start)
-        return messages[max(0, end - BATCH) : end]
+    Each is read when it is asked for: somebody may have been forgotten meanwhile.
+    """
 
-    def turns(key: str, start: int) -> list[Turn]:
-        return [turn for each in read(key, start) if (turn := turn_of_message(each, traits))]
+    def batches(read: Callable[[], Sequence[Message]]) -> Iterator[list[Turn]]:
+        for stop in range(len(read()), 0, -BATCH):
+            batch = read()[max(0, stop - BATCH) : stop]
+            yield [turn for each in batch if (turn := turn_of_message(each, traits))]
 
-    def batches(key: str) -> Iterator[Read]:
-        starts = takewhile(lambda start: read(key, start), count(step=BATCH))
-        return (partial(turns, key, start) for start in starts)
+    def archived(key: str) -> Sequence[Message]:
+        segment = history.segment(key)
+        return segment.messages if segment else ()
 
-    yield from batches("")
+    yield from batches(history.messages)
     # Only now: a compaction may have archived live messages meanwhile.
     for key in reversed(history.store.keys(ARCHIVE)):
-        yield from batches(key)
+        yield from batches(partial(archived, key))
 
 
-def _entries(script: Assistant) -> Iterator[Read]:
+def _entries(journal: JournalHandler, now: float) -> Iterator[list[Turn]]:
     """Batches of the journal, the newest entries first."""
-    journal, now = script.obj.journal, script.now()
-
-    def turns(key: str) -> list[Turn]:
-        entries = journal.page(key).entries
-        return [entry.turn for entry in entries if entry.is_indexed(now)]
-
     # Listed only when the messages are done, the newest first: a page that is turned is not missed.
     for key in reversed(journal.pages()):
-        if journal.page(key).entries:
-            yield partial(turns, key)
-
-
-def missing_oldest(script: Assistant) -> Deferred[int | None]:
-    """Fires with how many of the oldest turns, indexed last, are missing; None if unreadable."""
-    now, traits, history = script.now(), script.tools.traits, script.history
-    segment = next(history.segments(), None)
-    said = (turn_of_message(each, traits) for each in (segment.messages if segment else ()))
-    journal = script.obj.journal
-    entries = (each for each in journal.page(journal.pages()[0]).entries if each.is_indexed(now))
-    return script.memory.missing(
-        [*(turn.id for turn in said if turn), *(entry.id for entry in entries)]
-    )
+        yield [entry.turn for entry in journal.page(key).entries if entry.is_indexed(now)]
 
 
 def withdraw_entry(script: Assistant, character: Character, entry_id: str) -> None:
@@ -475,8 +460,7 @@ def withdraw_entry(script: Assistant, character: Character, entry_id: str) -> No
     with character.journal.store.transaction():
         character.journal.withdraw([entry_id])
         character.entities.forget_sources([entry_id])
-        outbox = dict.fromkeys((*script.state.outbox, entry_id))
-        script.state.outbox = list(outbox)
+        script.state.outbox = list(dict.fromkeys((*script.state.outbox, entry_id)))
 
 
 @inlineCallbacks
@@ -510,7 +494,7 @@ def clear_outbox(script: Assistant) -> Steps[None]:
     memory, memories = script.memory, script.mind.memories
     while script.pk is not None and (gone := script.state.outbox):  # or deleted meanwhile
         yield memory.forget(gone)
-        if (yield memory.missing(gone)) != len(set(gone)):
+        if (yield memory.count(gone)) != 0:
             raise StoreError(
                 "The search index cannot be written and may still find what was taken back; the "
                 "next night tries it again."

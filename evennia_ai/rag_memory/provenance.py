@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import dropwhile, islice
 
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import MEMORIES, Message, ToolTraits
 from evennia_ai.history.stored import as_dicts
 from evennia_ai.language.words import asks, sentences, telling_words
-from evennia_ai.protocol import Assistant
+from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.recall.values import Hit
 
 # A text bears a note out if it has this share of the note's telling words.
@@ -101,13 +102,13 @@ def hits_in(result: str) -> Iterator[Hit]:
         yield from (hit for hit in map(Hit.from_dict, items) if hit.text)
 
 
-def attributed(script: Assistant, hit: Hit) -> Hit:
+def attributed(journal: JournalHandler, history: HistoryHandler, hit: Hit) -> Hit:
     """A hit with who said it (``Bram said``), if it is a note that does not begin with the name.
 
     Without the speaker, hearsay would read like a fact.
     """
-    entry = script.journal.get(hit.turn_id) if hit.kind in NOTES and not hit.speaker else None
-    said = script.history.by_ids(entry.source_message_ids) if entry else []
+    entry = journal.get(hit.turn_id) if hit.kind in NOTES and not hit.speaker else None
+    said = history.by_ids(entry.source_message_ids) if entry else []
     names = dict.fromkeys(m.speaker_name for m in said if m.role == "user" and m.speaker_name)
     if not names or len(names) > MOST_TELLERS or hit.text.startswith(tuple(names)):
         return hit

@@ -76,19 +76,19 @@ class Quarantine:
     def release(self, sources: Collection[str]) -> int:
         """Release people by stable id, or lines; returns how many were in quarantine."""
         before = self.sources
-        if before.keys().isdisjoint(sources):
-            return 0
         left = {each: about for each, about in before.items() if each not in sources}
-        if left:
+        if left and len(left) < len(before):
             self._stored.set(KEY, Quarantined(left))
-        else:
+        elif before and not left:
             self._stored.delete(KEY)
         return len(before) - len(left)
 
     def messages(self, messages: Iterable[Message]) -> list[Message]:
         """The messages that are used."""
         sources = self.sources
-        return [m for m in messages if not (sources and _is_of(m, sources))]
+        if not sources:
+            return list(messages)
+        return [m for m in messages if m.id not in sources and not is_by(m, sources)]
 
     def hits(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         """The hits that rest on nothing such."""
@@ -129,24 +129,19 @@ class Quarantine:
             messages = script.history.by_ids(wanted) if has_people else ()
             unused |= {message.id for message in messages if is_by(message, sources)}
             below |= dict.fromkeys((message.id for message in messages), ())
-            below |= {each: _below(script, each) for each in wanted - below.keys()}
+            below |= {each: self._below(each) for each in wanted - below.keys()}
             wanted = {source for each in wanted for source in below[each]} - below.keys()
         return resting_on(unused, below)
 
-
-def _is_of(message: Message, sources: Collection[str]) -> bool:
-    """Whether a message is one of these lines, or words of one of these people."""
-    return message.id in sources or is_by(message, sources)
-
-
-def _below(script: Assistant, item_id: str) -> Collection[str]:
-    """What a journal entry or a summary rests on; a message's id is known by its beginning."""
-    if item_id.startswith("m"):
-        return ()
-    if summary := script.history.summary(item_id):
-        return summary.rests_on
-    entry = script.journal.get(item_id)
-    return entry.source_message_ids if entry else ()
+    def _below(self, item_id: str) -> Collection[str]:
+        """What an entry or a summary rests on; a message's id is known by its beginning."""
+        assert self._script is not None
+        if item_id.startswith("m"):
+            return ()
+        if summary := self._script.history.summary(item_id):
+            return summary.rests_on
+        entry = self._script.journal.get(item_id)
+        return entry.source_message_ids if entry else ()
 
 
 # What was made of talk: it rests on messages, and on others of its kind.
@@ -226,8 +221,7 @@ class Seen:
 
     def summary(self, summary_id: str) -> SummaryRecord | None:
         """A summary by its id."""
-        record = self._script.history.summary(summary_id)
-        return next(iter(self._made([record])), None) if record else None
+        return self._one(self._script.history.summary(summary_id))
 
     def below(self, summary_id: str, start: int = 0, stop: int | None = None) -> Iterator[Message]:
         """The messages that a summary stands for, from one place to another, oldest first."""
@@ -243,8 +237,7 @@ class Seen:
 
     def entry(self, entry_id: str) -> JournalEntry | None:
         """A journal entry by its id."""
-        entry = self._script.journal.get(entry_id)
-        return next(iter(self._made([entry])), None) if entry else None
+        return self._one(self._script.journal.get(entry_id))
 
     def stretch(self, start: int, stop: int) -> list[JournalEntry]:
         """Those of the journal entries from one place to another, newest first."""
@@ -258,8 +251,8 @@ class Seen:
 
     def profile(self, entity_id: str) -> Profile | None:
         """A profile by its id, with what the viewer may know."""
-        profile = self._script.entities.get(entity_id)
-        return self._observed([profile])[0] if profile else None
+        profiles = filter(None, [self._script.entities.get(entity_id)])
+        return next(iter(self._observed(list(profiles))), None)
 
     def older(self, profile: Profile) -> list[Observation]:
         """The archived observations of a profile, oldest first."""
@@ -300,6 +293,9 @@ class Seen:
     def requests(self) -> list[TokenBudget]:
         """The newest requests to its model, oldest first."""
         return [event for event in self._script.budgets.events() if self.shows(event.audience)]
+
+    def _one(self, item: M | None) -> M | None:
+        return next(iter(self._made(filter(None, [item]))), None)
 
     def _made(self, items: Iterable[M]) -> list[M]:
         """Those of entries or summaries, which rest on others' words, that are shown."""

@@ -7,7 +7,7 @@ Its number is that of its scope, shifted, and its place there.
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from evennia_ai.recall.view import Ints, Records, View, new_records, record_type
 
 # Increased when what is stored changes meaning; a file of another version is emptied, as it can be
 # rebuilt from what the game stores.
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 # Turns of a transaction; turns in memory beyond which all are read again.
 _BATCH, _MOST_TURNS = 2_000, 500_000
 _SHIFT = 32
@@ -211,14 +211,21 @@ class RecallIndex:
     def remove(self, scope: str, ids: Iterable[str]) -> int:
         """Remove turns; returns how many. Single words of them stay in the file until `erase`."""
         wanted = [storable(str(each)) for each in ids]
-        return self._drop(scope, lambda number: self._numbers_of(number, wanted).values())
+        with self._at_work(), self._db:
+            number = self._number_of(scope)
+            numbers = self._numbers_of(number, wanted).values()
+            self._remove(number, numbers)
+        return len(numbers)
 
     def clear(self, scope: str) -> int:
         """Remove all turns of a scope, as `remove` and `erase`; returns how many."""
         query = "SELECT number FROM turns WHERE number BETWEEN ? AND ?"
-        count = self._drop(scope, lambda n: [row[0] for row in self._db.execute(query, _span(n))])
+        with self._at_work(), self._db:
+            number = self._number_of(scope)
+            numbers = [row[0] for row in self._db.execute(query, _span(number))]
+            self._remove(number, numbers)
         self.erase()
-        return count
+        return len(numbers)
 
     def erase(self) -> None:
         """Leave no byte of what was removed in the file; takes about a second for 100,000 turns.
@@ -228,27 +235,14 @@ class RecallIndex:
         with self._at_work():
             self._clean_up()
 
-    def _drop(self, scope: str, numbers_of: Callable[[int], Collection[int]]) -> int:
+    def count(self, scope: str, ids: Iterable[str] | None = None) -> int:
+        """How many turns a scope has, or how many of some ids it has."""
         with self._at_work():
             number = self._number_of(scope)
-            numbers = numbers_of(number)
-            with self._db:
-                self._remove(number, numbers)
-            return len(numbers)
-
-    def count(self, scope: str) -> int:
-        """How many turns a scope has."""
-        with self._at_work():
+            if ids is not None:
+                return len(self._numbers_of(number, [storable(str(each)) for each in ids]))
             query = "SELECT count(*) FROM turns WHERE number BETWEEN ? AND ?"
-            return int(self._db.execute(query, _span(self._number_of(scope))).fetchone()[0])
-
-    def get(self, scope: str, ids: Iterable[str]) -> tuple[Turn, ...]:
-        """Turns by id, in the order asked, without unknown ids."""
-        wanted = [storable(str(each)) for each in ids]
-        with self._at_work():
-            numbers = self._numbers_of(self._number_of(scope), wanted)
-            turns = self._turns(numbers.values())
-        return tuple(turns[numbers[each]] for each in wanted if each in numbers)
+            return int(self._db.execute(query, _span(number)).fetchone()[0])
 
     def search(
         self,

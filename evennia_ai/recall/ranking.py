@@ -18,6 +18,7 @@ words of the query, with one missing at most; a shared name is not enough.
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,8 @@ from evennia_ai.recall.lexicon import ParsedQuery, forms_of, parsed_query
 from evennia_ai.recall.view import SESSION_GAP_S, Flags, Floats, Ints, View
 
 WEIGHTS = Path(__file__).resolve().parent / "weights.json"
-# Up to `WHOLE` turns, all are candidates. Of more, the best `CANDIDATES` by words and cosines; the
-# cosines of all but the `POOL` that look best are only estimated.
-WHOLE, CANDIDATES, POOL = 700, 300, 1_500
+# Up to `WHOLE` turns, all are candidates. Of more, the best `CANDIDATES` by words and cosines.
+WHOLE, CANDIDATES = 700, 300
 # How much of a word's weight its neighbours lend, by distance in turns. A question lends its words
 # to the answer: to the turn itself, from the one before, from the one before that.
 _OFFSETS = (0, -1, 1, -2, 2)
@@ -106,15 +106,13 @@ class Reader:
         if view.size <= WHOLE:
             return np.arange(view.size)
         held = _weighed(self._weights, self._held)
+        if self._query.states:
+            return _best(held + view.cosines(vector), CANDIDATES)
         lent = held.copy()
         for step in (1, 2):
             lent[step:] += held[:-step] * np.float32(0.4 / step)
             lent[:-step] += held[step:] * np.float32(0.4 / step)
-        if self._query.states:
-            lent = held
-        share = np.float32(1.0 if self._query.states else 0.7)
-        pool = _best(lent + share * view.likely_cosines(vector), POOL)
-        return pool[_best(lent[pool] + share * view.cosines(vector, pool), CANDIDATES)]
+        return _best(lent + np.float32(0.7) * view.cosines(vector), CANDIDATES)
 
     def candidates(self) -> Candidates:
         """The turns worth a closer look and their features."""
@@ -174,21 +172,20 @@ class Reader:
 
     def _dates(self) -> tuple[Flags, Flags]:
         """Whether a turn was said in a month the query names, and within three days of a day."""
-        query = self._query
-        times = np.clip(self._view.field("time", self._positions), *_CALENDAR)
-        days = (times // 86_400).astype("datetime64[D]")
-        months = days.astype("datetime64[M]")
-        number = months.astype(np.int64)
-        in_year = np.isin(number // 12 + 1970, query.years) | (not query.years)
-        in_month = np.isin(number % 12 + 1, query.months) & in_year
-        of_month = (days - months).astype(np.int64) + 1
-        near = [np.abs(of_month - day) <= 3 for day in query.days]
-        return in_month, in_month & np.any(near, axis=0) if near else np.zeros_like(in_month)
+        query, count = self._query, len(self._positions)
+        in_month, near_day = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
+        if query.months:
+            times = np.clip(self._view.field("time", self._positions), *_CALENDAR)
+            for place, time in enumerate(times.tolist()):
+                day = datetime.fromtimestamp(time, UTC)
+                if day.month in query.months and (day.year in query.years or not query.years):
+                    in_month[place] = True
+                    near_day[place] = any(abs(day.day - each) <= 3 for each in query.days)
+        return in_month, near_day
 
 
 def _best(values: Floats, count: int) -> Ints:
-    """Ascending places of the highest values."""
-    count = min(count, len(values))
+    """Ascending places of so many of the highest values."""
     return np.sort(np.argpartition(-values, count - 1)[:count])
 
 

@@ -4,13 +4,14 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from math import isfinite
 from typing import Any
 
 from evennia_ai.language.words import storable
 
 Moment = float | int | str | datetime | date | None
 
+# Seconds beyond which a number is no time.
+MOST = 1e15
 # Of a stored search result: hits, characters of each, characters of a result without hits.
 BRIEF_HITS, BRIEF_TEXT_CHARS, BRIEF_CHARS = 3, 40, 200
 
@@ -41,7 +42,7 @@ class Hit:
     score: float
     speaker: str
     text: str
-    at: float | int | str | None  # as it was given to `add` (dates and datetimes as ISO 8601)
+    at: float | str | None  # as it was given to `add` (dates and datetimes as ISO 8601)
     # The turn's kind; also ``memory`` (of semantic memory), ``observation`` (of a profile) and
     # ``ledger`` (a note).
     kind: str = "message"
@@ -86,19 +87,19 @@ def brief(result: str) -> str:
     try:
         found = json.loads(result)
     except ValueError:
-        found = {}
-    found = found if isinstance(found, dict) else {}
-    items = [found] if "text" in found else found.get("results")
+        found = None
+    items: Any = None
+    if isinstance(found, dict):
+        items = [found] if "text" in found else found.get("results")
     if not isinstance(items, list) or not items:
         return result[:BRIEF_CHARS]
-    hits = [Hit.from_dict(item) for item in items[:BRIEF_HITS] if isinstance(item, dict)]
-    rows = [{"id": hit.turn_id, "text": _beginning(hit.text)} for hit in hits]
+    rows = []
+    for hit in (Hit.from_dict(item) for item in items[:BRIEF_HITS] if isinstance(item, dict)):
+        text = " ".join(hit.text[: 2 * BRIEF_TEXT_CHARS].split())
+        if len(text) > BRIEF_TEXT_CHARS:
+            text = f"{text[:BRIEF_TEXT_CHARS].rstrip()}…"
+        rows.append({"id": hit.turn_id, "text": text})
     return json.dumps({"results": rows}, ensure_ascii=False)
-
-
-def _beginning(text: str) -> str:
-    words = " ".join(text[: 2 * BRIEF_TEXT_CHARS].split())
-    return words if len(words) <= BRIEF_TEXT_CHARS else f"{words[:BRIEF_TEXT_CHARS].rstrip()}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class Query:
 def seconds(moment: Moment) -> float:
     """A moment as seconds since the epoch, in UTC if it names no zone; 0.0 if it is no time."""
     if isinstance(moment, int | float):
-        return float(moment) if _is_storable(moment) else 0.0
+        return stored_moment(moment) or 0.0  # type: ignore[return-value]
     try:
         when = datetime.fromisoformat(str(moment).strip())
     except ValueError:
@@ -125,12 +126,8 @@ def seconds(moment: Moment) -> float:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def stored_moment(moment: Moment) -> float | int | str | None:
+def stored_moment(moment: Moment) -> float | str | None:
     """A moment as it is stored: numbers as they are, all else as text; None for no number."""
     if isinstance(moment, int | float):
-        return moment if _is_storable(moment) else None
+        return float(moment) if abs(moment) < MOST else None
     return None if moment is None else storable(str(moment))
-
-
-def _is_storable(number: float | int) -> bool:
-    return -(2**63) <= number < 2**63 if isinstance(number, int) else isfinite(number)

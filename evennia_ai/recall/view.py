@@ -24,6 +24,7 @@ Records = NDArray[np.void]
 SESSION_GAP_S = 1_800.0
 # The mean of so many turns stands for the mean of all.
 _CENTRE_TURNS = 2_000
+_PART = 512
 # Least mean centred cosine of successive turns in coherent talk, and how many pairs are compared.
 # Talk with fewer pairs counts as coherent.
 _COHERENT, _FEWEST_PAIRS, _MOST_PAIRS = 0.07, 100, 500
@@ -35,14 +36,14 @@ def record_type(dims: int) -> np.dtype[np.void]:
     `asks` is 0 or 1.
     """
     numbers = [(name, "<i4") for name in ("speaker", "audience", "kind")]
-    vector = [("norm", "<f4"), ("signs", "<u8", (-(-dims // 64),)), ("vector", "i1", (dims,))]
+    vector = [("norm", "<f4"), ("vector", "i1", (dims,))]
     return np.dtype([("time", "<f8"), ("session", "<i8"), *numbers, ("asks", "i1"), *vector])
 
 
 def new_records(turns: Sequence[Turn], vectors: Floats, kind: np.dtype[np.void]) -> Records:
     """Records of turns, without the numbers of names."""
     records, whole = np.zeros(len(turns), kind), quantised(vectors)
-    records["vector"], records["norm"], records["signs"] = whole, norms_of(whole), signs_of(whole)
+    records["vector"], records["norm"] = whole, norms_of(whole)
     for record, turn in zip(records, turns, strict=True):
         record["time"] = seconds(turn.at)
         if turn.session is not None:  # a number for its name; 0 for none
@@ -125,9 +126,14 @@ class View:
         cosines = (self._centred(first) * self._centred(first + 1)).sum(axis=1)
         return float(cosines.mean()) < _COHERENT
 
-    def cosines(self, vector: Floats, positions: Ints) -> Floats:
-        """The cosine of a unit vector with some turns."""
-        return np.asarray((self._unit_vectors(positions) * vector).sum(axis=1))
+    def cosines(self, vector: Floats) -> Floats:
+        """The cosine of a unit vector with each turn; a part at a time, as these fit a cache."""
+        products = np.zeros(self.size, dtype=np.float32)
+        for start in range(0, self.size, _PART):
+            part = slice(start, start + _PART)
+            rows = self.field("vector", part).astype(np.float32)
+            products[part] = np.einsum("ij,j->i", rows, vector)
+        return np.asarray(products / self.field("norm"))
 
     def centred_cosines(self, vector: Floats, positions: Ints) -> Floats:
         """The cosine of a unit vector with some turns, without the direction common to all.
@@ -152,25 +158,6 @@ class View:
     def _unit_vectors(self, positions: Ints | slice) -> Floats:
         norms = self.field("norm", positions)[:, None]
         return np.asarray(self.field("vector", positions) / norms, dtype=np.float32)
-
-    def likely_cosines(self, vector: Floats) -> Floats:
-        """Cosine of each turn with a vector, estimated by their signs.
-
-        The share of signs in which two vectors differ is the angle between them divided by pi, on
-        average over directions (SimHash, Charikar, STOC 2002).
-        """
-        differing = np.zeros(self.size, dtype=np.uint16)
-        signs = np.asfortranarray(self.field("signs"))
-        for column, sign in zip(signs.T, signs_of(vector[None])[0], strict=True):
-            differing += np.bitwise_count(column ^ sign)
-        return np.cos(np.pi * np.arange(len(vector) + 1) / len(vector)).astype("f4")[differing]
-
-
-def signs_of(rows: Floats) -> NDArray[np.uint64]:
-    """The signs of vectors as bits, shape (n, words of 64 bits)."""
-    bits = np.zeros((len(rows), -(-rows.shape[1] // 64) * 64), dtype=bool)
-    bits[:, : rows.shape[1]] = rows > 0
-    return np.packbits(bits, axis=1).view(np.uint64)
 
 
 def norms_of(rows: Floats) -> Floats:

@@ -13,13 +13,13 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 from evennia_ai.background import Steps
 from evennia_ai.history.stored import as_dict, as_time
 from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.entity_store import note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.journal import DAY_S, KEEP_DAYS, JournalEntry
 from evennia_ai.rag_memory.memory import (
     clear_outbox,
     clear_stale_conversations,
     prune_low_importance_entries,
 )
-from evennia_ai.rag_memory.profiles import note_met, run_entity_consolidation_batch
 from evennia_ai.sleep.compaction.behind import compact_asleep
 from evennia_ai.sleep.compaction.compact import (
     Compaction,

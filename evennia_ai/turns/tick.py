@@ -28,7 +28,7 @@ from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.finder import used
 from evennia_ai.rag_memory.provenance import attributed
-from evennia_ai.rag_memory.ranking import chosen
+from evennia_ai.rag_memory.results import chosen
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep import run_sleep_tick, without_words
@@ -362,7 +362,7 @@ class Tick:
         # What it said itself before was perhaps made up.
         told = [hit for hit in hits if hit.kind != "message" or hit.speaker != own_name]
         given = chosen(told, said, own_name, ids, texts)
-        return (*lore, *(attributed(script, hit) for hit in given))
+        return (*lore, *(attributed(script.journal, script.history, hit) for hit in given))
 
     @inlineCallbacks
     def _sleeping(self) -> Steps[str]:

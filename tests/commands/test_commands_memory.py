@@ -300,7 +300,7 @@ class TestMemory(MemoryLineTest):
         known = observe(known, "Bob has a lantern.", 1.0, "m1", circle)
         self.aria.entities.put({"o9.b": known})
         self.semantic.add(self.script.scope, [item("e9", "A lantern shone.", STAFF)])
-        shown = self.typed("aimemory Aria = lantern", until="best first")
+        shown = self.typed("aimemory Aria = Bob's lantern", until="best first")
         for text in ("Bob: the lantern hides a map", "Bob hid the lantern", "Bob has a lantern"):
             self.assertRegex(shown, rf"\[private: Char\] .*{text}")
         self.assertIn("[staff] A lantern shone.", shown)

@@ -140,7 +140,7 @@ def _ghosts(script):
     journal = {e.id: e for e in script.obj.journal.recent(10**6)}
     ghosts = [each for each in ids if each not in journal or journal[each].withdrawn]
     withdrawn = [each for each, entry in journal.items() if entry.withdrawn]
-    missing = yield script.mind.recall.missing(script.scope, withdrawn)
-    if missing < len(withdrawn):
-        ghosts.append(f"{len(withdrawn) - missing} withdrawn entries in the recall index")
+    left = yield script.mind.recall.count(script.scope, withdrawn)
+    if left:
+        ghosts.append(f"{left} withdrawn entries in the recall index")
     return ghosts

@@ -6,7 +6,7 @@ from evennia import create_object
 
 from evennia_ai.errors import ToolError
 from evennia_ai.game.seeing import plain, stable_id
-from evennia_ai.rag_memory.profiles import note_met
+from evennia_ai.rag_memory.entity_store import note_met
 from evennia_ai.testing import call
 from tests.base import PLAYED, AssistantTest
 

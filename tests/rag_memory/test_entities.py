@@ -13,8 +13,8 @@ from evennia_ai.rag_memory.entities import (
     observe,
     with_alias,
 )
+from evennia_ai.rag_memory.entity_store import ARCHIVE, BATCH, EntityHandler
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.rag_memory.profiles import ARCHIVE, BATCH, EntityHandler
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import ExpandMemory
 from tests.fake import MemoryStore

@@ -4,7 +4,7 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.profiles import note_met
+from evennia_ai.rag_memory.entity_store import note_met
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
 from tests.base import AssistantTest

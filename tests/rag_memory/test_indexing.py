@@ -17,7 +17,6 @@ from evennia_ai.rag_memory.memory import (
     Memory,
     RecallJobs,
     forget_entry,
-    missing_oldest,
     rebuild_index,
     sync_index,
 )
@@ -26,6 +25,7 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.consolidation import prune_orphaned_memory_links
 from evennia_ai.sleep.cycle import prune_episodic_index
 from evennia_ai.testing import InlineWorker
+from tests.recall.test_index import turns_in
 from tests.search_case import SearchTest, ids
 from tests.waiting import alone, pump_until, wait_for
 
@@ -101,21 +101,18 @@ class TestWholeIndex(SearchTest):
 
     def assert_whole_after_a_start(self):
         self.start()
-        self.assertEqual((self.index.count("Aria"), self.lacking()), (self.all, 0))
-
-    def lacking(self):
-        """How many of the oldest turns are missing."""
-        return wait_for(missing_oldest(self.world.script))
+        self.assertEqual(self.index.count("Aria"), self.all)
+        self.assertTrue(wait_for(self.world.script.memory.is_whole()))
 
     def test_emptied(self):
         """An index that was thrown away or of an older schema is made whole at the start."""
-        self.index.clear("Aria")
-        self.assertGreater(self.lacking(), 0)
+        wait_for(self.world.script.memory.clear())
         self.assert_whole_after_a_start()
         self.assertIn("index restored", str(self.world.script.audits))
 
     def test_newest_lost(self):
         """What a crash kept from the index is put in at the start, which then looks no further."""
+        self.start()
         lost = [m.id for m in self.world.script.history.segment("003").messages]
         live = [m.id for m in self.world.script.history.messages()]
         entries = [entry.id for entry in self.world.body.journal.recent(5)]
@@ -160,7 +157,7 @@ class TestWholeIndex(SearchTest):
         wait_for(self.world.script.memory.forget([first.id, second.id]))
         while not done.called:
             clock.advance(1)
-        left = self.index.get("Aria", [entry.id, first.id, second.id])
+        left = turns_in(self.index, "Aria", [entry.id, first.id, second.id])
         self.assertEqual([(t.id, t.audience) for t in left], [(second.id, "private:o1.a")])
 
     def test_said_while_it_is_emptied(self):
@@ -170,7 +167,7 @@ class TestWholeIndex(SearchTest):
         (said,) = self.say("Bram", "A cask.")
         while not done.called:
             clock.advance(1)
-        self.assertEqual(len(self.index.get("Aria", [said])), 1)
+        self.assertEqual(len(turns_in(self.index, "Aria", [said])), 1)
         self.assertEqual(self.index.count("Aria"), self.all + 1)
 
     def test_rebuilding_fails(self):
@@ -212,7 +209,7 @@ class TestLostFile(unittest.TestCase):
         second.add("Aria", [Turn("m2", "Bram", "A key.", 1.7e9)])
         second.close()
         again = RecallIndex(self.folder / "recall.sqlite3")
-        self.assertEqual([turn.id for turn in again.get("Aria", ["m1", "m2"])], ["m2"])
+        self.assertEqual([turn.id for turn in turns_in(again, "Aria", ["m1", "m2"])], ["m2"])
         again.close()
 
     def test_not_a_database(self):

@@ -131,6 +131,6 @@ class TestHearsay(AssistantTest):
         for text, who in told.items():
             entry = self.aria.journal.add(text, source_message_ids=(said.id,))
             hit = Hit(entry.id, 1.0, "", text, entry.timestamp, "journal")
-            self.assertEqual(attributed(self.script, hit).speaker, who)
+            self.assertEqual(attributed(self.script.journal, self.script.history, hit).speaker, who)
         message = Hit(said.id, 1.0, "Bram", said.content, 0, "message")
-        self.assertIs(attributed(self.script, message), message)
+        self.assertIs(attributed(self.script.journal, self.script.history, message), message)

@@ -19,7 +19,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.embedding import default_embedder
-from tests.recall.test_index import TALK, talk
+from tests.recall.test_index import TALK, talk, turns_in
 from tests.recall.test_recall_large import chatter
 
 QUERIES = ("Who is Odile?", "warm ale", "cold smoke over the hill", "What did Ann say of the mill?")
@@ -106,7 +106,7 @@ class TestFile(FileCase):
             process.join()
             index = self.opened()
             self.assertIn(index.count("aria"), (39, 40))
-            held = index.get("aria", [f"t{n}" for n in range(40)])
+            held = turns_in(index, "aria", [f"t{n}" for n in range(40)])
             self.assertEqual(answers(index), answers_anew(held))
             for number in range(int(held[0].text.split()[1])):
                 self.assertNotIn(f"ale {number}\0".encode(), self.bytes())
@@ -122,7 +122,7 @@ class TestFile(FileCase):
         with self.assertRaises(MemoryError):
             index.add("aria", [replace(talk()[7], text="I sold a horse.")])
         embedder.fails = False
-        self.assertEqual(index.get("aria", ["t7"])[0].text, TALK[7][1])
+        self.assertEqual(turns_in(index, "aria", ["t7"])[0].text, TALK[7][1])
         self.assertEqual(index.search("aria", "broke arm mill", 1)[0].turn_id, "t7")
 
     def test_a_failed_add_holds_no_lock(self):

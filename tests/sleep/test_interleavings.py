@@ -6,7 +6,7 @@ from evennia import create_object
 
 from evennia_ai import services
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.rag_memory.memory import RecallJobs
+from evennia_ai.rag_memory.memory import WHOLE, RecallJobs
 from evennia_ai.testing import InlineWorker
 from tests.base import CHARACTER, AssistantTest
 from tests.interleaving import Broken, Interleaving
@@ -56,7 +56,7 @@ class AttributeWorld:
         self.script.attributes.add(name, value)
 
     def indexed(self):
-        return set(self.index.turns)
+        return set(self.index.turns) - {WHOLE}
 
     def memories(self):
         return list(self.test.semantic.memories.get(self.script.scope, {}).values())

@@ -49,7 +49,7 @@ from evennia_ai.llm_interaction.summary import (
 )
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.entities import observe, profile_met
+from evennia_ai.rag_memory.entities import observe
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, score_importance, synthesis_id
 from evennia_ai.rag_memory.provenance import statement_of, supporting
 from evennia_ai.sleep.compaction.plan import due_groups, roots
@@ -171,8 +171,7 @@ def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
         fact = dict(note.fields)
         name, text = str(fact.pop("entity")), str(fact.pop("observation"))
         here = script.game.identify(name)
-        names = entities.names(note.scope)
-        profile = profile_met(entities.get, names, here, name, now, sources, note.scope)
+        profile = entities.met(here, name, now, sources, note.scope)
         fact["told_by"] = note.told_by if profile.kind == "person" else ""
         at = note.at or now
         entities.put({profile.id: observe(profile, text, at, sources, note.scope, **fact)})

@@ -6,7 +6,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.language.words import words
 from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.entities import observe, profile_met
+from evennia_ai.rag_memory.entities import observe
 from evennia_ai.rag_memory.journal import OWN, RECALLED, score_importance
 from evennia_ai.rag_memory.ledger import (
     APPROVED,
@@ -88,9 +88,7 @@ class UpdateEntityObservation(Tool):
             return "You know that from memory already; nobody said it now."
         at, sources = ctx.script.now(), tuple(ctx.source_message_ids)
         entities, here = ctx.character.entities, ctx.game.identify(entity)
-        profile = profile_met(
-            entities.get, entities.names(ctx.audience), here, entity, at, sources, ctx.audience
-        )
+        profile = entities.met(here, entity, at, sources, ctx.audience)
         # The only person who said it, if they said it of another person.
         said = [m for m in ctx.seen.by_ids(sources) if m.role == "user"]
         is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)

@@ -57,7 +57,8 @@ def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
     fresh = [hit for hit in hits if hit.turn_id not in ctx.found]
     ctx.found.update((hit.turn_id, hit.score) for hit in fresh)
     if fresh:
-        told = (attributed(ctx.script, hit) for hit in fresh)
+        journal, history = ctx.script.journal, ctx.script.history
+        told = (attributed(journal, history, hit) for hit in fresh)
         shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in told)
         return {"results": [hit.to_dict() for hit in shown]}
     if ctx.found:

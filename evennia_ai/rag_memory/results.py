@@ -12,13 +12,11 @@ in meaning.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from evennia_ai.language.words import asks, excerpt, plain, telling_words, words
 from evennia_ai.recall.values import Hit, Query
-
-Rule = Callable[[Sequence[Hit], Query], list[Hit]]
 
 # Hits of the index among which the result is looked for: the best may only ask or repeat.
 DEEP = 200
@@ -67,24 +65,24 @@ def joined(indexed: Sequence[Hit], others: Iterable[Hit], query: Query) -> list[
     of the query, the best pinned note only behind those that share more: people wrote it down to be
     asked for it. Each has the score of its place.
     """
-    wanted, asking, hits = telling_words(query.text), asks(query.text), list(indexed)
-    ids = {hit.turn_id for hit in hits}
+    wanted, asking, ids = telling_words(query.text), asks(query.text), {h.turn_id for h in indexed}
 
     def shared(hit: Hit) -> int:
         return 0 if asking and asks(hit.text) else len(wanted & telling_words(hit.line))
 
-    best, rest = [(shared(hit), hit) for hit in hits[: query.limit]], hits[query.limit :]
-    pinned = 1
+    best = [(shared(hit), hit) for hit in indexed[: query.limit]]
+    is_pinned = False
     for other in others:
         if other.turn_id in ids:
             continue
         ids.add(other.turn_id)
-        count = max(1, shared(other))
-        least, pinned = (count + pinned, 0) if other.kind == "ledger" else (count, pinned)
+        least = count = max(1, shared(other))
+        if other.kind == "ledger" and not is_pinned:
+            least, is_pinned = count + 1, True
         place = max((n for n, (words, _) in enumerate(best, 1) if words >= least), default=0)
-        beside = best[max(0, place - 1)][1].score if best else min(1.0, other.score)
-        best.insert(place, (count, replace(other, score=beside)))
-    return [*(hit for _, hit in best), *rest]
+        score = best[max(0, place - 1)][1].score if best else min(1.0, other.score)
+        best.insert(place, (count, replace(other, score=score)))
+    return [*(hit for _, hit in best), *indexed[query.limit :]]
 
 
 def once(hits: Sequence[Hit], query: Query) -> list[Hit]:
@@ -113,26 +111,24 @@ def once(hits: Sequence[Hit], query: Query) -> list[Hit]:
 
 def crowds_last(hits: Sequence[Hit], query: Query) -> list[Hit]:
     """Move behind the rest what there are more than enough of, by `MOST`."""
-    counts, first, late = Counter[str](), list[Hit](), list[Hit]()
+    counts, first, late, asking = Counter[str](), list[Hit](), list[Hit](), asks(query.text)
     for hit in hits:
-        sorts = list(_sorts(hit, query))
+        sorts = [f"words {plain(hit.text)}"]
+        if asks(hit.text):
+            sorts.append("asks again" if asking else "asks")
+        if query.own_name and hit.speaker == query.own_name:
+            sorts.append("own")
+        if hit.kind == "summary":
+            sorts.append("summary")
         counts.update(sorts)
-        crowds = any(counts[sort] > MOST.get(sort, SAME_WORDS) for sort in sorts)
-        (late if crowds else first).append(hit)
+        if any(counts[sort] > MOST.get(sort, SAME_WORDS) for sort in sorts):
+            late.append(hit)
+        else:
+            first.append(hit)
     return [*first, *late]
 
 
-def _sorts(hit: Hit, query: Query) -> Iterator[str]:
-    yield f"words {plain(hit.text)}"
-    if asks(hit.text):
-        yield "asks again" if asks(query.text) else "asks"
-    if query.own_name and hit.speaker == query.own_name:
-        yield "own"
-    if hit.kind == "summary":
-        yield "summary"
-
-
-RULES: tuple[Rule, ...] = (once, crowds_last)
+RULES = (once, crowds_last)
 
 
 def chosen(
@@ -145,36 +141,28 @@ def chosen(
     """The hits that come into the prompt, in their order, cut to what fits what was `said`.
 
     At most `MOST_MEMORIES` and `MOST_SUMMARIES`; none if `said` has no word to look up. Questions
-    only if nothing else was found; of the assistant's own lines one, unless somebody said as much
-    later. `shown_ids` and `shown_texts` (as `plain` makes them) are in the prompt anyway.
+    only if nothing else was found; of the assistant's own lines one. `shown_ids` and `shown_texts`
+    (as `plain` makes them) are in the prompt anyway.
     """
     wanted = telling_words(said, [own_name])
     if not wanted:
         return ()
     telling = [hit for hit in hits if not asks(hit.text)] or list(hits)
-    mine = (hit for hit in telling if hit.speaker == own_name)
-    own = next((hit for hit in mine if not _outdated(hit, telling, wanted)), None)
+    own = next((hit for hit in telling if hit.speaker == own_name), None)
     best = max((hit.score for hit in telling), default=0.0)
-    result, left = list[Hit](), {False: MOST_MEMORIES, True: MOST_SUMMARIES}
+    memories, summaries = list[Hit](), list[Hit]()
     for hit in telling:
-        is_summary = hit.kind == "summary"
-        is_meant = is_summary or hit.kind in INJECTED_KINDS
+        if hit.turn_id in shown_ids or plain(hit.text) in shown_texts:
+            continue
+        if hit.speaker == own_name and hit is not own:
+            continue
         shares = not wanted.isdisjoint(telling_words(hit.line).union(words(hit.line)))
-        if (
-            is_meant
-            and left[is_summary] > 0
-            and hit.turn_id not in shown_ids
-            and plain(hit.text) not in shown_texts
-            and hit.score >= (max(NEAR, SHARE_OF_BEST * best) if shares else SURE)
-            and (hit.speaker != own_name or hit is own)
-        ):
-            left[is_summary] -= 1
-            result.append(replace(hit, text=excerpt(hit.text, said, TEXT_CHARS)))
-    return tuple(result)
-
-
-def _outdated(own: Hit, hits: Sequence[Hit], wanted: frozenset[str]) -> bool:
-    """Whether somebody else said later at least half of what one of its own lines says of it."""
-    mine = wanted & telling_words(own.text)
-    later = (hit for hit in hits if hit.speaker != own.speaker and str(hit.at) > str(own.at))
-    return any(2 * len(mine & telling_words(hit.text)) >= len(mine) > 0 for hit in later)
+        if hit.score < (max(NEAR, SHARE_OF_BEST * best) if shares else SURE):
+            continue
+        if hit.kind == "summary":
+            summaries.append(hit)
+        elif hit.kind in INJECTED_KINDS:
+            memories.append(hit)
+    shown = {*map(id, memories[:MOST_MEMORIES]), *map(id, summaries[:MOST_SUMMARIES])}
+    cut = (replace(h, text=excerpt(h.text, said, TEXT_CHARS)) for h in telling if id(h) in shown)
+    return tuple(cut)

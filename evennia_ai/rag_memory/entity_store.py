@@ -5,18 +5,19 @@ holds too many move into another one: kept, shown and forgotten like the rest, b
 with every observation.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import takewhile
+from itertools import chain
 
+from evennia_ai.history.archive import ARCHIVE as MESSAGES
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import FACE, utc_iso
 from evennia_ai.history.stored import KEPT, Store, records
 from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
-from evennia_ai.rag_memory.entities import Names, NamesOf
+from evennia_ai.rag_memory.entities import Names, NamesOf, unmet_id
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 
 PROFILES, ARCHIVE = "ai_entities", "ai_entities_archive"
@@ -33,7 +34,6 @@ class EntityHandler:
         self._old = records(store, ARCHIVE, Profile, KEPT)
         self.changed: set[str] = set()  # ids of the profiles that were put since the last night
         self._index = Names(self.get)
-        self._unread: list[str] | None = None  # ids whose names are not in the index yet
 
     @cached_property
     def _known(self) -> dict[str, None]:
@@ -41,31 +41,29 @@ class EntityHandler:
         return dict.fromkeys(self.store.keys(PROFILES))
 
     @cached_property
+    def _unread(self) -> list[str]:
+        """The ids of the profiles whose names are not in the index yet."""
+        return list(self._known)
+
+    @cached_property
     def _aged(self) -> set[str]:
         """The ids of the profiles with archived observations, and maybe of some that had them."""
         return set(self.store.keys(ARCHIVE))
 
-    @property
-    def _names(self) -> Names:
-        for _ in self._read_names():  # what it has not read
-            pass
-        return self._index
-
     def warm(self) -> Iterator[None]:
-        """Reads all profiles, their names and words in advance, a few at each step."""
-        yield from self._read_names()
-        while self._index.read_words(BATCH):
-            yield
-
-    def _read_names(self) -> Iterator[None]:
-        if self._unread is None:
-            self._unread = list(self._known)
+        """Reads all profiles and their names in advance, a few at each step."""
         while self._unread:
             batch = self._unread[-BATCH:]
             for profile in self._profiles.all(batch).values():
                 self._index.add(profile)
             del self._unread[-len(batch) :]
             yield
+
+    @property
+    def _names(self) -> Names:
+        for _ in self.warm():  # what it has not read
+            pass
+        return self._index
 
     def profiles(self) -> dict[str, Profile]:
         """All profiles by entity id."""
@@ -84,23 +82,42 @@ class EntityHandler:
         """The names of all profiles, without reading these; maybe of some that are gone."""
         return list(self._names.shown.values())
 
-    def telling(self, query: str) -> list[Profile]:
-        """The profiles that hold more than half of a query's telling words."""
-        names = self._names
-        while names.read_words(BATCH):  # what is new since `warm`
-            pass
-        return names.telling(query)
-
-    def called(self, text: str, shortest: int = 1) -> list[Profile]:
-        """The profiles that a text names, by any of their names, or of which it is the id."""
-        ids = (text, *entities.mentioned(self.names(STAFF), text, shortest))
+    def called(self, text: str, audience: str = STAFF) -> list[Profile]:
+        """The profiles that a text names, as an audience may, or of which it is the id."""
+        ids = entities.mentioned(self.names(audience), text, 1)
+        if text in self._known:
+            ids.insert(0, text)
         return list(filter(None, map(self.get, ids)))
+
+    def met(
+        self,
+        here: Mapping[str, str] | None,
+        name: str,
+        at: float,
+        sources: Sequence[str],
+        audience: str,
+    ) -> Profile:
+        """The profile of somebody `here` (as the game names them), or of a name, or a new one.
+
+        Whoever is here is known by this name from now on, to those who may know what it rests on.
+        """
+        if here is None:
+            entity_id = entities.find(self.get, name, self.names(audience)) or unmet_id(name)
+            return self.get(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
+        profile = self.get(here["id"]) or Profile(here["id"], here["key"], here["kind"])
+        if name == here["id"]:
+            return profile
+        return entities.with_alias(profile, name, at, sources, audience)
 
     def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
         """Store these profiles and drop the `gone` ones (others stay), in one transaction."""
         with self.store.transaction():
             for key, profile in profiles.items():
-                left = self._cut_back(profile)
+                left, surplus = entities.cut_back(profile)
+                if surplus:
+                    old = (*self.archived(key), *surplus)
+                    self._old.set(key, replace(left, observations=old))
+                    self._aged.add(key)
                 self._profiles.set(key, left)
                 self._known[key] = None
                 self._index.add(left)
@@ -108,15 +125,6 @@ class EntityHandler:
             for key in gone:
                 self.store.delete(key, PROFILES)
                 self.store.delete(key, ARCHIVE)
-
-    def _cut_back(self, profile: Profile) -> Profile:
-        """A profile whose surplus, if there is any, was archived."""
-        left, surplus = entities.cut_back(profile)
-        if surplus:
-            old = (*self.archived(profile.id), *surplus)
-            self._old.set(profile.id, replace(left, observations=old))
-            self._aged.add(profile.id)
-        return left
 
     def archived(self, entity_id: str) -> tuple[Observation, ...]:
         """The archived observations of an entity, the first archived first."""
@@ -156,15 +164,18 @@ class EntityHandler:
         """
         keys = list(self._known if ids is None else ids)
         for start in range(0, len(keys), BATCH):
-            wholes = map(self.whole, filter(None, map(self.get, keys[start : start + BATCH])))
-            rests = [(whole, rest) for whole in wholes if (rest := left(whole)) is not whole]
-            if rests:
-                with self.store.transaction():
-                    for whole, _ in rests:
-                        self.store.delete(whole.id, ARCHIVE)
-                        self._index.drop(whole)
-                    changed = {rest.id: rest for _, rest in rests if rest}
-                    self.put(changed, [whole.id for whole, rest in rests if rest is None])
+            with self.store.transaction():
+                for profile in filter(None, map(self.get, keys[start : start + BATCH])):
+                    whole = self.whole(profile)
+                    rest = left(whole)
+                    if rest is whole:
+                        continue
+                    self.store.delete(whole.id, ARCHIVE)
+                    self._index.drop(whole)
+                    if rest is None:
+                        self.put({}, [whole.id])
+                    else:
+                        self.put({whole.id: rest})
             yield
 
 
@@ -177,50 +188,47 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
     seen since, and profiles merged.
     """
     handler, sights = character.entities, _sights(script, character)
-    changed, gone, new = dict[str, Profile](), set[str](), 0
-    for key, (name, kind, at) in sights.items():
-        before = handler.get(key)
-        profile = before or entities.new_profile(key, name, at, kind)
-        if profile.name != name:
-            named = replace(profile, name=name)
-            profile = entities.with_alias(named, profile.name, at, (), PUBLIC)
-        if profile.last_seen < at:
-            profile = replace(profile, first_seen=profile.first_seen or at, last_seen=at)
-        new += before is None
-        if profile is not before:
-            changed[key] = profile
+    counts = {"met": 0, "seen_again": 0, "joined": 0}
     with handler.store.transaction():
-        if changed:
-            handler.put(changed)
+        for key, (name, kind, at) in sights.items():
+            before = handler.get(key)
+            profile = before or entities.new_profile(key, name, at, kind)
+            if profile.name != name:
+                named = replace(profile, name=name)
+                profile = entities.with_alias(named, profile.name, at, (), PUBLIC)
+            if profile.last_seen < at:
+                profile = replace(profile, first_seen=profile.first_seen or at, last_seen=at)
+            if profile is not before:
+                handler.put({key: profile})
+                counts["seen_again" if before else "met"] += 1
         for profile in filter(None, map(handler.get, sights)):
             unmet = entities.unmet_of(profile, handler.names(PUBLIC))
-            told = [o for p in map(handler.get, unmet) if p for o in handler.whole(p).observations]
             if unmet:
-                both = sorted((*profile.observations, *told), key=lambda item: item.at)
-                changed[profile.id] = replace(profile, observations=tuple(both))
-                handler.put({profile.id: changed[profile.id]}, unmet)
-                gone.update(unmet)
-    return {"met": new, "seen_again": len(changed) - new, "joined": len(gone)}
+                wholes = map(handler.whole, filter(None, map(handler.get, unmet)))
+                told = [*profile.observations, *(o for each in wholes for o in each.observations)]
+                told.sort(key=lambda item: item.at)
+                handler.put({profile.id: replace(profile, observations=tuple(told))}, unmet)
+                counts["joined"] += len(unmet)
+    return counts
 
 
 def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
     """Name, kind and last time (ISO 8601) of the place and of each speaker since the last night."""
-    since, history = utc_iso(script.state.last_sleep.at), script.history
-    left = (
-        history.segment(key)
-        for record in takewhile(lambda r: r.at >= since, history.newest_compactions())
-        for summary in filter(None, map(history.summary, record.summaries))
-        for key in summary.segments
-    )
-    said = [*history.messages(), *(m for part in left if part for m in part.messages)]
-    sights = {
-        m.metadata.get(FACE, m.speaker_id): (m.speaker_name or m.speaker_id, "person", m.created_at)
-        for m in sorted(said, key=lambda message: message.created_at)
-        if m.speaker_id not in ("", character.stable_id) and m.speaker_name != UNSEEN
-    }
-    place = script.game.place()
+    history, place = script.history, script.game.place()
+    sights: dict[str, tuple[str, str, str]] = {}
     if place["id"]:
         sights[place["id"]] = (place["key"], "place", utc_iso(script.now()))
+    since = utc_iso(script.state.last_sleep.at)
+    segments = filter(None, map(history.segment, reversed(history.store.keys(MESSAGES))))
+    for messages in chain([history.messages()], (segment.messages for segment in segments)):
+        for m in reversed(messages):
+            is_other = m.speaker_id not in ("", character.stable_id) and m.speaker_name != UNSEEN
+            if is_other:
+                name = m.speaker_name or m.speaker_id
+                key = m.metadata.get(FACE, m.speaker_id)
+                sights.setdefault(key, (name, "person", m.created_at))
+        if any(m.created_at < since for m in messages):
+            break
     return sights
 
 
