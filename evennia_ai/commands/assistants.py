@@ -14,10 +14,9 @@ from evennia_ai.commands.wizard import ask_builder
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.seeing import name_of, player_ids, stable_id
-from evennia_ai.history.audience import private
+from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
-from evennia_ai.history.stored import as_text
 from evennia_ai.staff import doctor
 from evennia_ai.staff.bodies import body_class, good_name, new_body
 from evennia_ai.staff.control import put_to_sleep, switch
@@ -29,6 +28,7 @@ from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
 # A player's reports: how often, how many of the last lines, and characters of each.
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
+COLUMNS = ("name", "room", "mode", "model", "usage", "messages", "troubles")
 # Said before a wait for work that holds the turn lock for itself.
 _WAITS = (
     "Waiting until {} has finished what it does now: an export, forgetting, a compaction, a "
@@ -133,12 +133,12 @@ class CmdAI(AssistantCommand):
         if not found:
             return self.tell("There are no assistants yet. Make one: ai/create <name>")
         heads = ("Name", "Room", "Mode", "Model", "Context used", "Messages", "Troubles")
-        rows = [
-            [facts["name"], "?", "broken", "?", "?", "?", "see aistatus"]
-            if "broken" in facts
-            else list({**facts, "usage": f"{facts['usage']:.0%}"}.values())
-            for facts in found
-        ]
+        broken, rows = {"mode": "broken", "troubles": "see aistatus"}, list[list[object]]()
+        for facts in found:
+            shown = broken | facts
+            if "broken" not in facts:
+                shown["usage"] = f"{facts['usage']:.0%}"
+            rows.append([shown.get(key, "?") for key in COLUMNS])
         self.page(self.table(heads, rows))
 
     do_list = do
@@ -217,16 +217,15 @@ class CmdAI(AssistantCommand):
     def do_undo(self) -> None:
         """Take its newest answer back, and have it answer again by that switch."""
         script, is_again = self.assistant(), self._switch() == "again"
-        own = LineActs(script, script.seen(private([stable_id(self.caller)])), self.caller)
-        replies = [(own, own.newest_reply(player_ids(self.caller), used=not is_again))]
-        if is_staff := script.may_change(self.caller):
-            anybody = LineActs(script, self.seen(script), self.caller)
-            replies.append((anybody, anybody.newest_reply(used=not is_again)))
-        given = [(acts, reply) for acts, reply in replies if reply is not None]
-        if not given:
+        is_staff, audience = script.may_change(self.caller), private([stable_id(self.caller)])
+        if is_staff and self.is_admin:
+            audience = STAFF
+        acts = LineActs(script, script.seen(audience), self.caller)
+        askers = () if is_staff else player_ids(self.caller)
+        reply = acts.newest_reply(askers, used=not is_again)
+        if reply is None:
             whom = "anybody" if is_staff else "you"
             raise Refusal(f"{script.obj.key} has given {whom} no answer that is still at hand.")
-        acts, reply = max(given, key=lambda each: each[1].id)
         self.tell(acts.again(reply) if is_again else acts.undo(reply))
 
     do_again = do_undo
@@ -263,16 +262,18 @@ class CmdAI(AssistantCommand):
     def do_import(self) -> Steps[None]:
         file = self.lhs.strip()
         exported = yield read_export(file)
-        key, notes, typeclass = good_name(self.rhs or as_text(exported.get("name"))), [], BODY
+        key, notes, typeclass = good_name(self.rhs or exported.name), [], BODY
         try:
-            typeclass = body_class(as_text(exported.get("typeclass")))
+            typeclass = body_class(exported.typeclass)
         except Refusal as error:
             notes.append(f"{error} The usual one is used.")
         self.tell(f"Reading {key} from {file}...")
         body = new_body(self.caller, key, typeclass)
         script, by = body.assistant, self.caller.key
         try:
-            notes += yield script.run_exclusive(lambda: import_assistant(script, file, by))
+            notes += yield script.run_exclusive(
+                lambda: import_assistant(script, exported, file, by)
+            )
             yield script.run_exclusive(lambda: rebuild_memory(script))
         except Exception:
             body.delete()

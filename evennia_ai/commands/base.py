@@ -18,7 +18,6 @@ from twisted.python.failure import Failure
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
-from evennia_ai.game.seeing import name_of, seen
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.language.script import folded as letters
 from evennia_ai.language.script import normalized
@@ -213,25 +212,23 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
     known, name = all_assistants(), name.strip()
     place = getattr(caller, "location", None)
     here = [script for script in known if place is not None and script.obj.location is place]
-    if not name:
-        return _one_of(here, "There is no assistant here. Name the one you mean.", "here")
-    alike = [script for script in known if _is_called(script, name, letters)]
-    beginning = [script for script in known if letters(script.obj.key).startswith(letters(name))]
-    for group in ([s for s in known if _is_called(s, name, folded)], alike, beginning):
-        if group:
-            return _one_of([s for s in group if s in here] or group, "", f"called `{name}`")
-    names = [script.obj.key for script in known]
-    if not names:
-        raise Refusal("There are no assistants yet. See: help ai")
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f" Do you mean {close[0]}?" if close else ""
-    bodies = seen(place, caller, [script.obj for script in here]) if here else ()
-    near = ", ".join(name_of(body, caller) for body in bodies) or "none"
-    raise Refusal(f"There is no assistant called `{name}`.{hint} Here: {near}.")
-
-
-def _one_of(found: Sequence[AssistantScript], none: str, where: str) -> AssistantScript:
+    found, where = here, "here"
+    if name:
+        where = f"called `{name}`"
+        found = (
+            [script for script in known if _is_called(script, name, folded)]
+            or [script for script in known if _is_called(script, name, letters)]
+            or [script for script in known if letters(script.obj.key).startswith(letters(name))]
+        )
+        found = [script for script in found if script in here] or found
     listed = ", ".join(f"{script.obj.key} (#{script.obj.pk})" for script in found)
+    none = "There is no assistant here. Name the one you mean."
+    if not known:
+        none = "There are no assistants yet. See: help ai"
+    elif name:
+        close = difflib.get_close_matches(name, [script.obj.key for script in known], n=1)
+        hint = f" Do you mean {close[0]}?" if close else ""
+        none = f"There is no assistant called `{name}`.{hint}"
     return only_one(found, none, f"There is more than one assistant {where}: {listed}. Say which.")
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from functools import partial
 
-from evennia.utils.utils import crop
-
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, named
 from evennia_ai.kinds import shown
@@ -14,7 +12,7 @@ from evennia_ai.staff.configuration import (
     take_preset,
     undo_options,
 )
-from evennia_ai.staff.show import escaped
+from evennia_ai.staff.show import escaped, short
 from evennia_ai.staff.status import warnings
 from evennia_ai.turns.options import OPTIONS
 
@@ -107,10 +105,12 @@ class CmdAIConfig(AssistantCommand):
         groups: dict[str, list[str]] = {}
         config, sources = script.config, script.state.configuration.sources
         for name, option in OPTIONS.items():
-            value = getattr(config, name)
-            unit = f" {option.facts['unit']}" if option.facts["unit"] and value is not None else ""
-            mark = f"{sources[name]}; default {_short(option.default)}" if name in sources else ""
-            line = f"  {name} = {_short(value)}{unit} ({mark or 'default'})\n      {option.help}"
+            value, source = short(shown(getattr(config, name)), _LONG), "default"
+            if option.facts["unit"] and value != "None":
+                value += f" {option.facts['unit']}"
+            if name in sources:
+                source = f"{sources[name]}; default {short(shown(option.default), _LONG)}"
+            line = f"  {name} = {value} ({source})\n      {option.help}"
             groups.setdefault(option.facts["group"], []).append(escaped(line))
         parts = [f"Options of {escaped(script.obj.key)}:"]
         for group, lines in groups.items():
@@ -126,8 +126,3 @@ class CmdAIConfig(AssistantCommand):
         lines = change()
         notes = [f"Warning: {each}" for each in warnings(script) if each not in before]
         self.tell("\n".join([*lines, *notes]))
-
-
-def _short(value: object) -> str:
-    """The beginning of a value, on one line."""
-    return str(crop(" ".join(shown(value).splitlines()), _LONG, "..."))

@@ -30,7 +30,6 @@ class CmdAILore(AssistantCommand):
       ailore/import <file> [= <book>]
       ailore/export <book>
       ailore/test <assistant> = <line>
-      ailore/knows <assistant>
 
     Switches:
       list   - the facts of a book
@@ -44,9 +43,8 @@ class CmdAILore(AssistantCommand):
       off    - use it no more; on - use it again
       import - the lorebook of another program, from server/ai_cards
       export - write a book into that folder
-      test   - what a line finds, by which key, and why the rest is not used
-      knows  - all that an assistant knows, with help entries and rooms that its
-               option 'knows' names
+      test   - what a line finds, by which key, and why the rest is not used;
+               also of help entries and rooms that its option 'knows' names
 
     See also: aicard, aiconfig
     """
@@ -114,6 +112,3 @@ class CmdAILore(AssistantCommand):
     def do_test(self) -> Steps[None]:
         lines = yield acts.found_lines(self.assistant(), self.words())
         self.page(as_records(lines))
-
-    def do_knows(self) -> None:
-        self.page(as_records(acts.known_lines(self.assistant())))

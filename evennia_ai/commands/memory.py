@@ -82,17 +82,13 @@ class CmdAIMemory(AssistantCommand):
         profiles = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
 
         def text(profile: Profile) -> str:
-            first, last = (moment(at or "?") for at in (profile.first_seen, profile.last_seen))
-            kind = profile.kind or "unknown"
-            lines = [f"{profile.name} ({kind}, {profile.id}), seen {first} to {last}"]
+            last, known = moment(profile.last_seen or "never"), profile.kind or "unknown"
+            lines = [f"{profile.name} ({known}, {profile.id}), last seen {last}"]
             if relationship := profile.relationship(seen.audience):
                 lines.append(f"  relationship: {relationship}")
             observations = (*seen.older(profile), *profile.observations)
             for belief in current(observations, seen.audience):
                 lines.append(f"  {audience_mark(belief.observation.audience)}{belief.line}")
-                lines += (
-                    f"  (no longer) {audience_mark(o.audience)}{o.text}" for o in belief.former
-                )
             return as_records(lines)
 
         head, empty = f"{name} knows ({len(profiles)}):", f"{name} knows nobody yet."
@@ -109,9 +105,9 @@ class CmdAIMemory(AssistantCommand):
 
     def do_approve(self) -> Steps[None]:
         """Do what the switch says to a note, an entry or a player."""
-        name, sent, script = self._switch(), self.words(), self.assistant()
-        what = "player" if name in ("quarantine", "release") else "id"
-        self.tell((yield MemoryActs(script, self.seen(script), self.caller, {what: sent}).do(name)))
+        wanted, script = self.words(), self.assistant()
+        acts = MemoryActs(script, self.seen(script), self.caller, wanted)
+        self.tell((yield acts.do(self._switch())))
 
     do_reject = do_forget = do_release = do_approve
 

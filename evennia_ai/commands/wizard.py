@@ -9,11 +9,11 @@ from evennia.utils.utils import wrap
 from evennia_ai.assistant_character import BODY
 from evennia_ai.errors import AssistantError
 from evennia_ai.kinds import shown
-from evennia_ai.language.script import folded
-from evennia_ai.staff.bodies import borne_names, good_name, new_body
+from evennia_ai.staff.bodies import bearer_of, good_name, new_body
 from evennia_ai.staff.show import escaped
 from evennia_ai.turns.options import OPTIONS, AssistantConfig
 
+# None is the beginning of another: both would hear a call.
 NAMES = ("Aria", "Cora", "Finn", "Greta", "Odo", "Tilda")
 WIDTH = 76
 _HELP = "Enter takes {default}; 'back' goes back, 'quit' leaves. Nothing is made before the end."
@@ -78,10 +78,7 @@ STEPS = (
 
 def ask_builder(asked: Any, maker: Any) -> None:
     """Ask a builder (or a session) all questions, then make an assistant of theirs (`maker`)."""
-    # None is the beginning of another: both would hear a call.
-    names = (*NAMES, *(f"{name}{n}" for n in range(2, 1_000) for name in NAMES))
-    taken = {folded(key) for key in borne_names()}
-    free_name = next(name for name in names if folded(name) not in taken)
+    free_name = next((name for name in NAMES if not bearer_of(name)), "")
     answers: dict[str, Any] = {}
     steps = (Step("name", "What is it called?", free_name), *STEPS)
 
@@ -105,9 +102,9 @@ def ask_builder(asked: Any, maker: Any) -> None:
             if typed.lower() not in ("", "y", "yes"):
                 raise AssistantError("Type 'yes' to make it, 'back' or 'quit'.")
             body = new_body(maker, good_name(answers["name"]), BODY)
-            chosen = {name: answers[name] for name in answers.keys() & OPTIONS.keys()}
-            chosen = {n: v for n, v in chosen.items() if v not in (None, OPTIONS[n].default)}
-            body.assistant.state.configure(chosen)
+            chosen = ((step.name, answers[step.name]) for step in STEPS)
+            options = {n: v for n, v in chosen if v not in (None, OPTIONS[n].default)}
+            body.assistant.state.configure(options)
             caller.msg(f"{body.key} is here and listens. More options: aiconfig {body.key}")
             return "made"
         except AssistantError as error:

@@ -1,7 +1,6 @@
 """New assistants: their names and their bodies."""
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from evennia import AccountDB, DefaultCharacter, create_object
@@ -48,24 +47,17 @@ def bearer_of(name: str) -> str:
     Neither assistants nor players and other characters may be mistaken for a new assistant.
     """
     wanted = folded(name)
-    return next((who for key, who in _bearers() if folded(key) == wanted), "")
-
-
-def borne_names() -> Iterator[str]:
-    """All names that are borne."""
-    return (key for key, _ in _bearers())
-
-
-def _bearers() -> Iterator[tuple[str, str]]:
-    """All names that are borne, each with who bears it, in words."""
     for script in all_assistants():
-        where = script.obj.location.key if script.obj.location else "nowhere"
-        yield script.obj.key, f"an assistant called {script.obj.key}, in {where},"
+        if folded(script.obj.key) == wanted:
+            where = script.obj.location.key if script.obj.location else "nowhere"
+            return f"an assistant called {script.obj.key}, in {where},"
     accounts = AccountDB.objects.values_list("username", flat=True)
     characters = DefaultCharacter.objects.all_family().values_list("db_key", flat=True)
     for kind, keys in (("an account", accounts), ("a character", characters)):
         for key in keys.iterator():
-            yield key, f"{kind} called {key}"
+            if folded(key) == wanted:
+                return f"{kind} called {key}"
+    return ""
 
 
 def body_class(path: str) -> str:

@@ -195,11 +195,11 @@ def take_chat(
 
     `named` is the assistant's name in the file, if it is another. Call it under the turn lock. The
     lines are private to the two and keep their times; compaction, search and forgetting treat them
-    as any others. The file is deleted: it is somebody's talk. An import that was cut short goes on
-    where it was.
+    as any others. The file is deleted once they are stored: it is somebody's talk.
     """
-    script.runtime.lock.holder()
-    body, circle = script.obj, private([stable_id(person)])
+    body, history = script.obj, script.history
+    if history.messages() or history.store.keys(ARCHIVE):
+        raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
     data = yield file_data(file)
     chat: OldChat = yield services.on_disk(read_chat, data, script.now())
     own = named or body.key
@@ -209,6 +209,7 @@ def take_chat(
     speakers[own] = Speaker(body.key, body.stable_id)
     # What others say in a talk that somebody brought is theirs to have forgotten.
     meta = {"imported": True, "account": stable_id(person)}
+    circle = private([stable_id(person)])
     messages = [
         Message(
             "assistant" if name == own else "user",
@@ -221,20 +222,12 @@ def take_chat(
         )
         for line, name in zip(chat.lines, names, strict=True)
     ]
-    stored = script.history.messages()  # of this file, if a kill of the Server cut its import short
-    is_begun = [*map(_said, stored)] == [*map(_said, messages[: len(stored)])]
-    if not is_begun or len(stored) == len(messages) or script.history.store.keys(ARCHIVE):
-        raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
-    for start in range(len(stored), len(messages), AT_ONCE):
-        script.history.append(messages[start : start + AT_ONCE])
+    for start in range(0, len(messages), AT_ONCE):
+        history.append(messages[start : start + AT_ONCE])
         yield script.breathe()
     yield services.on_disk(card_path(file).unlink, missing_ok=True)
     script.audit("card", act="chat", file=file, by=by)
-    others = sorted({*names} - {own, person.key})
-    told = [f"Others in it, as they are named: {', '.join(others)}."] if others else []
-    return [f"{chat.note}.", *told, f"Private to {body.key} and {person.key}. The file is deleted."]
-
-
-def _said(message: Message) -> tuple[object, ...]:
-    """What a message of an old talk holds, also once it is stored."""
-    return message.content, message.role, message.speaker_id, message.audience, message.metadata
+    report = [f"{chat.note}."]
+    if others := sorted({*names} - {own, person.key}):
+        report.append(f"Others in it, as they are named: {', '.join(others)}.")
+    return [*report, f"Private to {body.key} and {person.key}. The file is deleted."]

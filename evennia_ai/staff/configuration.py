@@ -6,15 +6,14 @@ from typing import Any
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
-from evennia_ai.history.stored import as_dict, as_text, as_texts, as_time
+from evennia_ai.history.stored import as_dict, as_text, as_time
 from evennia_ai.kinds import shown
 from evennia_ai.staff.show import ago
 from evennia_ai.turns.options import OPTIONS, PRESETS, AssistantConfig, check_option
 from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
 
-# The Attribute with the options that the newest change set, what they were, by whom and when.
+# The Attribute with what the newest change replaced, by whom and when; None stands for a default.
 FORMER, CATEGORY = "options", "ai_former"
-_UNSET = object()
 
 
 def change_option(
@@ -42,8 +41,6 @@ def change_option(
     set_options(script, values, by, is_admin, unset={name} - values.keys())
     now, was = (each.get(key) if key else each for each in (getattr(script.config, name), before))
     says = f"is the default again: {shown(now)}" if is_default else f"is now {shown(now)}"
-    script.log(f"{by} sets {label}: {says}")
-    script.audit("configured", act="set", option=label, was=shown(was), now=shown(now), by=by)
     lines = [f"{script.obj.key}: {label} {says.removesuffix('.')}."]
     if was != now:
         lines.append(f"It was: {shown(was)}")
@@ -70,13 +67,13 @@ def set_options(
         caps, new = script.config.spend_caps, as_dict(values.get("spend_caps"))
         if lifted := [name for name in OWN_LIMITS if lifts(caps.get(name), new.get(name))]:
             raise ConfigError(f"Only admins raise or remove spend limits, as `{lifted[0]}`.")
-    store, names = script.store, (*values, *unset)
-    was = {name: store.get(name) for name in names if store.stamp(name) is not None}
-    changed = [name for name in names if was.get(name, _UNSET) != values.get(name, _UNSET)]
+    store = script.store
+    was = {name: store.get(name) for name in (*values, *unset)}
     with store.transaction():
-        if changed:
-            last = {"by": by, "at": script.now(), "names": changed, "was": was}
-            store.set(FORMER, last, CATEGORY)
+        if any(before != values.get(name) for name, before in was.items()):
+            store.set(FORMER, {"by": by, "at": script.now(), "was": was}, CATEGORY)
+            script.log(f"{by} sets {', '.join(was)}")
+            script.audit("configured", act="set", options=list(was), by=by)
         script.state.configure(values, unset)
 
 
@@ -86,23 +83,20 @@ def undo_options(script: AssistantScript, by: str, is_admin: bool) -> list[str]:
     Returns lines on what they are now.
     """
     name, last = script.obj.key, as_dict(script.store.get(FORMER, CATEGORY))
-    names = [option for option in as_texts(last.get("names")) if option in OPTIONS]
-    if not names:
+    was = {option: value for option, value in as_dict(last.get("was")).items() if option in OPTIONS}
+    if not was:
         raise ConfigError(f"No change of {name} can be undone.")
-    was = as_dict(last.get("was"))
     values = {
-        option: check_option(option, was[option], script.allowed)
-        for option in names
-        if option in was
+        option: check_option(option, value, script.allowed)
+        for option, value in was.items()
+        if value is not None
     }
-    set_options(script, values, by, is_admin, {*names} - values.keys())
-    script.log(f"{by} undoes the change of {', '.join(names)}")
-    script.audit("configured", act="undo", option=", ".join(names), by=by)
-    when = ago(script.now() - as_time(last.get("at")))
+    set_options(script, values, by, is_admin, was.keys() - values.keys())
+    who, when = as_text(last.get("by")), ago(script.now() - as_time(last.get("at")))
     return [
-        f"{name}: {option} is again as it was before {as_text(last.get('by'))} changed it {when}: "
+        f"{name}: {option} is again as it was before {who} changed it {when}: "
         f"{shown(getattr(script.config, option))}"
-        for option in names
+        for option in was
     ]
 
 
@@ -111,8 +105,6 @@ def take_preset(script: AssistantScript, name: str, by: str) -> list[str]:
     if name not in PRESETS:
         raise ConfigError(f"There is no preset `{name}`. Presets: {', '.join(PRESETS)}.")
     set_options(script, PRESETS[name], by, is_admin=False)
-    script.log(f"{by} takes the preset {name}")
-    script.audit("configured", act="preset", option=name, by=by)
     return [f"{script.obj.key} takes the preset {name}, which sets {', '.join(PRESETS[name])}."]
 
 

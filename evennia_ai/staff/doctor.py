@@ -6,15 +6,12 @@ blocks the reactor. Its name in the report is the function's, without ``check_``
 """
 
 import json
-import os
 import re
 import shutil
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -35,16 +32,12 @@ from evennia_ai.history.stored import ASIDE
 from evennia_ai.llm_interaction.local_servers import LocalServer, find_servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
-from evennia_ai.models import Event
-from evennia_ai.processes import NAMES, is_running, pid_file, pids
+from evennia_ai.processes import is_running
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import game_usage, status_lines
-from evennia_ai.turns.tools.execution import waiting_calls
 
 # Less room than this on a disk is worth a remark.
 _ROOM_MB = 100
-# Such a share of answers by the offline model in place of another is a fault.
-_MANY = 0.1
 
 
 @dataclass(frozen=True)
@@ -68,53 +61,20 @@ _fine, _remark, _fault = (partial(Check, ok) for ok in (True, None, False))
 
 def check_settings(in_game: bool) -> Check:
     """The settings by Django's system checks."""
-    problems = checks.check_settings()
-    if not problems and conf.model_name() == OFFLINE_MODEL:
-        return _fine(f"model `{OFFLINE_MODEL}`, which needs no address and no key")
-    if not problems:
-        base = conf.setting("LLM_API_BASE")
-        place = f"at {re.sub('//[^/@]*@', '//***@', base)}" if base else "at its provider's address"
-        key = "key set (***)" if conf.setting("LLM_API_KEY") else "no key"
-        return _fine(f"model `{conf.model_name()}`, {place}, {key}")
-    worst = max(problems, key=lambda problem: problem.level)
-    more = f" (and {len(problems) - 1} more: `evennia check`)" if len(problems) > 1 else ""
-    found = _fault if worst.level >= ERROR else _remark
-    return found(f"{worst.id}: {worst.msg}{more}", worst.hint or "")
-
-
-def check_game(in_game: bool) -> Check:
-    """The game's processes, and whether they run with the settings that hold now."""
-    processes, files = pids(settings.GAME_DIR), Path(settings.GAME_DIR, "server", "conf")
-    if not processes:
-        return _fine("it runs") if in_game else _remark("it does not run", "Type: evennia start")
-    if missing := [name for name in NAMES if name not in processes]:
-        remedy = "Type: evennia start. The end of `server/logs/server.log` may say why it stopped."
-        return _fault(f"its {missing[0].title()} does not run", remedy)
-    started = pid_file(settings.GAME_DIR, "server").stat().st_mtime
-    if changed := [path.name for path in files.glob("*.py") if path.stat().st_mtime > started]:
-        detail = f"{', '.join(changed)} changed since its Server started, which does not know that"
-        return _remark(detail, "Type: evennia reload")
-    if differ := _other_environment(processes["server"]):
-        detail = f"it runs with other values of {', '.join(differ)} than this shell has"
-        return _remark(detail, "To use this shell's, type: evennia stop, then evennia start")
-    return _fine("Portal and Server run, with the settings of now")
-
-
-def _other_environment(process: int) -> list[str]:
-    """The variables of the package that differ from those of a process; none if it hides them."""
-    try:
-        raw = Path(f"/proc/{process}/environ").read_text(errors="replace")
-    except OSError:
-        return []
-    theirs = dict(entry.partition("=")[::2] for entry in raw.split("\0"))
-    names = (f"{conf.PREFIX}{name}" for name in conf.Settings.model_fields)
-    return [name for name in names if os.environ.get(name, "") != theirs.get(name, "")]
+    problems = sorted(checks.check_settings(), key=lambda problem: -problem.level)
+    if problems:
+        worst, others = problems[0], len(problems) - 1
+        more = f" (and {others} more: `evennia check`)" if others else ""
+        found = _fault if worst.level >= ERROR else _remark
+        return found(f"{worst.id}: {worst.msg}{more}", worst.hint or "")
+    base = conf.setting("LLM_API_BASE")
+    place = f"at {re.sub('//[^/@]*@', '//***@', base)}" if base else "at no address of its own"
+    key = "key set (***)" if conf.setting("LLM_API_KEY") else "no key"
+    return _fine(f"model `{conf.model_name()}`, {place}, {key}")
 
 
 def check_wiring(in_game: bool) -> Check:
-    """The three lines: app, command set, pages."""
-    if "evennia_ai" not in str(settings.INSTALLED_APPS):
-        return _fault("`evennia_ai` is not in `INSTALLED_APPS`", _INSTALL)
+    """The lines in the game's own files: command set and pages."""
     ours = import_string("evennia_ai.commands.AssistantCmdSet")()
     theirs = import_string(settings.CMDSET_CHARACTER)()
     if {command.key for command in ours} - {command.key for command in theirs}:
@@ -126,7 +86,7 @@ def check_wiring(in_game: bool) -> Check:
         line = 'path("ai/", include("evennia_ai.web.urls"))'
         where = f"`urlpatterns` of `{settings.ROOT_URLCONF}`"
         return _remark(f"the pages under `ai/` are not in {where}", f"Add to it: {line}")
-    return _fine("app, commands and pages are in place")
+    return _fine("commands and pages are in place")
 
 
 def check_tools(in_game: bool) -> Check:
@@ -147,21 +107,13 @@ def check_database(in_game: bool) -> Any:
 
     Migrations are read on a thread.
     """
-    from evennia.scripts.models import ScriptDB
     from evennia.server.models import ServerConfig
-
-    from evennia_ai.assistant_script import AssistantScript
 
     nodes = (yield services.on_disk(MigrationLoader, None)).graph.nodes
     try:
-        done = set(MigrationRecorder(connection).applied_migrations())
-        done |= {
-            key for key, one in nodes.items() if one.replaces and done.issuperset(one.replaces)
-        }
-        if missing := nodes.keys() - done:
+        done = MigrationRecorder(connection).applied_migrations()
+        if missing := [key for key in nodes if key[0] == "evennia_ai" and key not in done]:
             return _fault(f"{len(missing)} migrations were never run", "Run `evennia migrate`.")
-        paths = Counter(ScriptDB.objects.values_list("db_typeclass_path", flat=True))
-        count = sum(number for path, number in paths.items() if _is_kind(path, AssistantScript))
         with transaction.atomic():  # from a shell, SQLite waits for the game that holds it
             ServerConfig.objects.conf("evennia_ai_doctor", "0" * 1000)
             ServerConfig.objects.conf("evennia_ai_doctor", delete=True)
@@ -170,18 +122,7 @@ def check_database(in_game: bool) -> Any:
     free_mb = shutil.disk_usage(settings.GAME_DIR).free // 1_000_000
     if free_mb < _ROOM_MB:
         return _remark(f"only {free_mb:,} MB are left on the disk", "Make room.")
-    if not count:
-        detail = f"{connection.vendor}, no assistant yet"
-        return _remark(detail, "Make one in the game: ai/create Aria")
-    return _fine(f"{connection.vendor}, {counted(count, 'assistant')}")
-
-
-def _is_kind(path: str, kind: type) -> bool:
-    """Whether a typeclass is a class or one a game derived from it."""
-    try:
-        return issubclass(import_string(path), kind)
-    except Exception:  # noqa: BLE001 - a game's module may raise anything
-        return False
+    return _fine(connection.vendor)
 
 
 @inlineCallbacks
@@ -222,38 +163,19 @@ def check_memory(in_game: bool) -> Any:
     return _fault(detail, remedy)
 
 
-@inlineCallbacks
-def check_moderation(in_game: bool) -> Any:
-    """The game's function for moderation can be called."""
-    judge = services.moderator()
-    if judge is None:
-        return _fine("nothing is moderated; `EVENNIA_AI_MODERATE` is not set")
-    about = {"assistant": "Aria", "speaker": "Aria", "speaker_id": "o0.doctor"}
-    about |= {"kind": "said", "channel": "say", "private": False}
-    try:
-        answer = yield judge.ask("Good evening.", about)
-    except Exception as error:  # noqa: BLE001 - a game's own function may raise anything
-        detail = f"it failed for a greeting: {type(error).__name__}: {error}"
-        remedy = "Repair it, or remove `EVENNIA_AI_MODERATE`. While it fails, assistants are mute."
-        return _fault(detail, remedy)
-    verdict = {None: "refuses", "Good evening.": "allows"}.get(answer, "replaces")
-    return _fine(f"`{conf.setting('MODERATE')}` {verdict} a greeting")
-
-
 def check_suite(in_game: bool) -> Check:
     """When the package's own tests were run in this game, and what they found."""
     try:
         note = json.loads(conf.suite_note().read_text(encoding="utf-8"))
         day = time.strftime("%Y-%m-%d", time.gmtime(note["at"]))
-        failed, lines = note["failed"], note["add"]
+        failed, lines = sorted(set(note["failed"])), note["add"]
     except (OSError, ValueError, TypeError, KeyError):
         detail = "whether this game's commands are heard was never tried"
         return _remark(detail, f"Run `{_SUITE}`.")
-    if failed:
-        add = f"Add: {'; '.join(lines)}. " if lines else ""
-        names = ", ".join(sorted(set(failed)))
-        return _fault(f"on {day} failed: {names}", f"{add}Then run `{_SUITE}`.")
-    return _fine(f"this game's commands were tried on {day}")
+    if not failed:
+        return _fine(f"this game's commands were tried on {day}")
+    add = "".join(f"Add: {line}. " for line in lines)
+    return _fault(f"on {day} failed: {', '.join(failed)}", f"{add}Then run `{_SUITE}`.")
 
 
 def check_assistants(in_game: bool) -> Check:
@@ -262,8 +184,7 @@ def check_assistants(in_game: bool) -> Check:
 
     # From a shell, a running game's Attributes are read only: the game has copies in memory.
     reads_all = in_game or not is_running(settings.GAME_DIR)
-    found = [*_without_script()]
-    scripts = all_assistants()
+    found, scripts = [*_without_script()], all_assistants()
     for script in scripts:
         try:
             found += _findings(script, reads_all, script.obj.key)
@@ -274,6 +195,8 @@ def check_assistants(in_game: bool) -> Check:
         remedies = dict.fromkeys(each.remedy for each in worst)
         detail = "; ".join(each.detail for each in worst)
         return replace(worst[0], detail=detail, remedy=" ".join(remedies))
+    if not scripts:
+        return _remark("there is none yet", "Make one in the game: ai/create Aria")
     return _fine(f"nothing that {counted(len(scripts), 'assistant')} stored was put aside")
 
 
@@ -283,8 +206,14 @@ def _without_script() -> Iterator[Check]:
 
     from evennia_ai.assistant_character import AssistantMixin
 
+    def is_ours(path: str) -> bool:
+        try:
+            return issubclass(import_string(path), AssistantMixin)
+        except Exception:  # noqa: BLE001 - a game's module may raise anything
+            return False
+
     paths = set(ObjectDB.objects.values_list("db_typeclass_path", flat=True).distinct())
-    ours = [path for path in paths if _is_kind(path, AssistantMixin)]
+    ours = list(filter(is_ours, paths))
     for body in ObjectDB.objects.filter(db_typeclass_path__in=ours):
         if body.assistant is None:
             remedy = f"Type: script #{body.pk} = {body.script_typeclass}"
@@ -300,9 +229,6 @@ def _findings(script: Any, reads_all: bool, name: str) -> Iterator[Check]:
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
             yield _remark(what, f"`aihistory/export {name}` writes them to a file.")
-    if waits := len(waiting_calls(script)):
-        remedy = f"Type in the game: ai/approve {name}"
-        yield _remark(f"{name}: {waits} call(s) of tools wait for approval", remedy)
     if reads_all:
         for problem in script.state.configuration.problems:
             yield _remark(f"{name}: {problem}", f"Type: aiconfig {name}")
@@ -320,19 +246,14 @@ def check_mind(in_game: bool) -> Check:
 
 def check_spend(in_game: bool) -> Check:
     """What model calls may cost in a day or month, and what they did."""
-    value, here = conf.setting("SPEND_CAPS"), conf.runs_here(conf.model_name())
     spent = game_usage(shared_spend(), time.time())
-    shown = ", ".join(spent["caps"])
-    used = f"spent today {spent['today']}, this month {spent['this_month']}"
-    if value is None:
-        counts = "; the model runs on this machine and does not count" if here else ""
-        default = f"{shown} by default{counts}. `EVENNIA_AI_SPEND_CAPS` sets other limits"
-        return _fine(f"{default}; {used}")
-    if shown or here:
-        return _fine(f"the game's limits: {shown or 'none'}; {used}")
-    return _remark(
-        "the game has no spend limit", "Set `EVENNIA_AI_SPEND_CAPS`: docs/providers.md, Spend."
-    )
+    limits = ", ".join(spent["caps"]) or "none"
+    detail = f"limits: {limits}; today {spent['today']}, this month {spent['this_month']}"
+    if conf.runs_here(conf.model_name()):
+        detail += "; the model runs on this machine and counts towards no limit by default"
+    elif not spent["caps"]:
+        return _remark(detail, "Set `EVENNIA_AI_SPEND_CAPS`: docs/providers.md, Spend.")
+    return _fine(f"{detail} (`EVENNIA_AI_SPEND_CAPS`)")
 
 
 @inlineCallbacks
@@ -345,8 +266,6 @@ def check_model(in_game: bool) -> Any:
         return _remark(f"`{model}` was not asked: {error}", "Raise `EVENNIA_AI_SPEND_CAPS`.")
     except ModelError as error:  # it names the model
         remedy = _REMEDIES.get(error.kind, f"Check `{checks.MODEL}`.")
-        if error.kind == "auth":
-            remedy = _key_remedy(model)
         if error.kind in ("connection", "not_found"):
             remedy += yield _local_choices()
         return _fault(str(error), remedy)
@@ -357,25 +276,11 @@ def check_model(in_game: bool) -> Any:
     detail, facts = f"`{model}` answered in {reply.seconds:.1f} s", client.facts(model)
     if facts.window:
         detail += f"; its window: {facts.window}"
-    if facts.window and facts.window.tokens < USABLE_TOKENS:
-        return _fault(detail, "Give the model's server a larger window, 8,192 tokens or more.")
+        if facts.window.tokens < USABLE_TOKENS:
+            return _fault(detail, "Give the model's server a larger window, 8,192 tokens or more.")
     if facts.calls_tools is False:
         detail += "; it speaks and is offered no tools (orders are read from what people say)"
-    elif facts.speech:
-        detail += f"; it speaks by {facts.speech}"
     return _fine(detail)
-
-
-def _key_remedy(model: str) -> str:
-    """Which key was refused, by the name of the place it comes from."""
-    ours, usual = checks.API_KEY, f"{model.partition('/')[0].upper()}_API_KEY"
-    if os.environ.get(ours):
-        return f"Correct `{ours}` in the environment, which overrides the settings."
-    if conf.setting("LLM_API_KEY"):
-        return f"Correct `{ours}` in the game's settings."
-    if os.environ.get(usual):
-        return f"The key comes from `{usual}` in the environment: correct it, or set `{ours}`."
-    return f"No key is set: set `{ours}`."
 
 
 @inlineCallbacks
@@ -396,27 +301,6 @@ def _local_choices() -> Steps[str]:
     return choices
 
 
-def check_answers(in_game: bool) -> Check:
-    """How many answers the offline model gave lately in place of another."""
-    now, shares = time.time(), []
-    for period, seconds in (("hour", 3_600.0), ("day", 86_400.0)):
-        of_talk = Event.objects.filter(kind="call", at__gt=now - seconds)
-        fell_back, others = (
-            of_talk.filter(text__contains=f'"fell_back": {value}').count()
-            for value in ("true", "false")
-        )
-        if fell_back:
-            shares.append((fell_back / (fell_back + others), period))
-    if not shares:
-        return _fine("in the last day the offline model answered in place of no other")
-    shown = ", ".join(f"{share:.0%} of the last {period}" for share, period in shares)
-    found = _fault if max(shares)[0] >= _MANY else _remark
-    return found(
-        f"the offline model gave {shown}'s answers, as no other did in time",
-        "`aistatus` has the last trouble. Check the model's server, or give it less to do.",
-    )
-
-
 # In the order in which they stand here.
 CHECKS: tuple[Callable[[bool], Any], ...] = tuple(
     check for name, check in dict(globals()).items() if name.startswith("check_")
@@ -427,8 +311,9 @@ _DAMAGED = (
     "docs/install.md."
 )
 _SUITE = "evennia test --settings settings.py evennia_ai"
-_INSTALL = "Run `evennia-ai install`: it shows the lines to add."
 _REMEDIES = {
+    "auth": f"Set a valid `{checks.API_KEY}` in the settings or in the environment, "
+    "which overrides them.",
     "connection": f"Start the model's server, or correct `{checks.API_BASE}`.",
     "timeout": f"Check whether the server at `{checks.API_BASE}` is overloaded.",
     "not_found": f"Correct `{checks.MODEL}`: LiteLLM's name, as openai/gpt-4o.",

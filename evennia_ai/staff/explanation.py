@@ -17,7 +17,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.staff.show import audience_mark, cached_part, counted, cuts, moment, price
+from evennia_ai.staff.show import audience_mark, counted, cuts, moment, price, short
 
 BEGINNING_CHARS = 60
 # Names of the tools that say something.
@@ -47,8 +47,6 @@ def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[s
     if trace is None:
         return ["This reply has no trace that can be read."]
     lines = [_sentence(trace, seen, speaks), f"Prompt: {trace.budget}", *cuts(trace.budget)]
-    if not trace.answers:
-        lines.append("It answers nobody's line.")
     lists: dict[str, Mapping[str, float | None]] = {
         "It answers:": dict.fromkeys(trace.answers),
         "Memories in its prompt:": trace.given,
@@ -57,13 +55,11 @@ def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[s
     }
     for what, scores in lists.items():
         lines += [what, *_sources(scores, seen, speaks)] if scores else []
-    if not (trace.given or trace.found or trace.opened):
-        lines.append("Memory gave nothing to this turn.")
     lines += [f"Its model wrote no answer and was asked again: {fault}" for fault in trace.faults]
     if trace.moderated:
         lines.append("Moderation replaced or refused part of what its model wrote.")
     tools = [*trace.tools, *(call["function"]["name"] for call in message.tool_calls)]
-    cached = cached_part(trace.cached_tokens)
+    cached = f" ({trace.cached_tokens:,} cached)" if trace.cached_tokens else ""
     tokens = f"{trace.prompt_tokens:,} tokens in{cached}, {trace.completion_tokens:,} out"
     return [
         *lines,
@@ -76,8 +72,10 @@ def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[s
 def _sentence(trace: ReplyTrace, seen: Seen, speaks: Speaks) -> str:
     """Why a reply was said, in short."""
     asked = seen.by_ids(trace.answers)
-    said = " ".join(spoken(asked[-1], speaks).split())[:BEGINNING_CHARS] if asked else ""
-    to = f"answered {asked[-1].speaker_name}, “{said}”" if asked else "spoke unasked"
+    to = "spoke unasked"
+    if asked:
+        said = short(spoken(asked[-1], speaks), BEGINNING_CHARS)
+        to = f"answered {asked[-1].speaker_name}, “{said}”"
     memories = len({*trace.given, *trace.found, *trace.opened})
     rests = counted(memories, "memory") if memories else "no memory"
     return f"It {to}, with {rests}, by {trace.budget.model} in {counted(trace.calls, 'call')}."
@@ -93,9 +91,10 @@ def _part(part: Mapping[str, Any]) -> tuple[str, str]:
     """A message of a prompt, or a tool that it offers: who it is of, and its text."""
     if "function" in part:
         return "tool", json.dumps(part["function"], ensure_ascii=False)
-    calls = (call["function"] for call in part.get("tool_calls") or ())
-    lines = [str(part.get("content") or ""), *(f"{c['name']} {c['arguments']}" for c in calls)]
-    return str(part["role"]), "\n".join(filter(None, lines))
+    text = str(part.get("content") or "")
+    if calls := part.get("tool_calls"):
+        text += json.dumps(calls, ensure_ascii=False)
+    return str(part["role"]), text
 
 
 def holds(text: str, words: str) -> bool:
@@ -130,10 +129,7 @@ def _sources(scores: Mapping[str, float | None], seen: Seen, speaks: Speaks) -> 
 
 
 def _source(at: str, audience: str, who: str, text: str) -> str:
-    short = " ".join(text.split())
-    if len(short) > BEGINNING_CHARS:
-        short = f"{short[:BEGINNING_CHARS]}…"
-    return f"{moment(at)} {audience_mark(audience)}{who}: {short}"
+    return f"{moment(at)} {audience_mark(audience)}{who}: {short(text, BEGINNING_CHARS)}"
 
 
 def _derived(seen: Seen, wanted: str) -> str:

@@ -4,28 +4,22 @@ import json
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from evennia import DefaultObject
 from evennia.typeclasses.models import TypedObject
+from pydantic import BaseModel, StringConstraints, ValidationError
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai import services
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
-from evennia_ai.cards.books import exported, read_book
-from evennia_ai.errors import AssistantError, ConfigError, Refusal
+from evennia_ai.errors import ConfigError, Refusal
 from evennia_ai.game.evennia_internals import AttributeStore, is_life
-from evennia_ai.game.lore import lore
-from evennia_ai.game.seeing import find
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.history.stored import as_dict, as_dicts, as_text, as_texts
 from evennia_ai.privacy.export import export_folder, write_export
 from evennia_ai.staff.configuration import set_options
-from evennia_ai.staff.lore import book_for, own_book, take_book
 from evennia_ai.turns.options import OPTIONS, check_option
 from evennia_ai.turns.state import SCRIPT
 from evennia_ai.turns.tools.waiting import KEY as WAITING
@@ -33,7 +27,7 @@ from evennia_ai.turns.tools.waiting import KEY as WAITING
 # What an imported assistant does not take: it begins switched on, with nothing waiting and with
 # nobody of another game to report to.
 NOT_TAKEN = ("enabled", "event_queue", WAITING)
-_ID = re.compile(r"[os]\d+\.\w+")
+_Id = Annotated[str, StringConstraints(pattern=r"^[os]\d+\.\w+$")]
 
 
 @inlineCallbacks
@@ -70,11 +64,9 @@ def export_and_delete(script: AssistantScript) -> Steps[Path]:
 def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
     """Fill `data`, a slice at each step."""
     body = script.obj
-    book = own_book(body)
     data.update(
         exported_at=utc_iso(script.now()),
         ids=[script.scope, body.stable_id],
-        lore=exported(book) if book else None,
         name=body.key,
         typeclass=body.typeclass_path,
         location=body.location.key if body.location else None,
@@ -109,89 +101,99 @@ def _plain(value: object) -> Any:
     return value if isinstance(value, str | int | float | None) else str(value)
 
 
-def read_export(name: str, ids: Sequence[str] = ()) -> "Deferred[dict[str, Any]]":
-    """Fires with an exported assistant from a file in ``server/ai_exports``.
+class Row(BaseModel):
+    """A stored Attribute."""
 
-    `ids` of the script and the body take the place of those of the assistant that was exported.
-    """
+    key: str
+    category: str | None = None
+    value: Any = None
 
-    def load() -> dict[str, Any]:
+
+class Rows(BaseModel):
+    """The stored Attributes of an assistant."""
+
+    script: list[Row] = []
+    body: list[Row] = []
+
+
+class Exported(BaseModel):
+    """An assistant as it stands in a file."""
+
+    # Of its script and of its body.
+    ids: tuple[_Id, _Id]
+    name: str = ""
+    typeclass: str = ""
+    description: str = ""
+    attributes: Rows
+
+    def with_ids(self, *ids: str) -> "Exported":
+        """The same with other ids, wherever they stand in it."""
+        text = json.dumps(self.model_dump())
+        for old, new in zip(self.ids, ids, strict=True):
+            text = text.replace(old, new)
+        return Exported.model_validate(json.loads(text))
+
+
+def read_export(name: str) -> "Deferred[Exported]":
+    """Fires with an exported assistant from a file in ``server/ai_exports``."""
+
+    def read() -> Exported:
         path = export_folder() / Path(name.strip()).name
         try:
-            text = path.read_bytes().decode("utf-8", "surrogatepass")
-            data = as_dict(json.loads(text))
+            data = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
+            exported = Exported.model_validate(data)
         except OSError as error:
             files = ", ".join(sorted(each.name for each in path.parent.glob("*.json"))) or "none"
             raise Refusal(f"`{path}` cannot be read. Files there: {files}.") from error
+        except ValidationError as error:
+            raise Refusal(f"`{path.name}` is no export of an assistant.") from error
         except ValueError as error:
             raise Refusal(f"`{path.name}` is no JSON file: {error}.") from error
-        before = as_texts(data.get("ids"))
-        is_whole = len(before) == 2 and isinstance(data.get("attributes"), dict)
-        if not is_whole or not all(map(_ID.fullmatch, before)):
-            raise Refusal(f"`{path.name}` is no export of an assistant.")
-        for old, new in zip(before, ids, strict=False):
-            text = text.replace(old, new)
-        return {**json.loads(text), "ids": before} if ids else data
+        return exported
 
-    done: Deferred[dict[str, Any]] = services.on_disk(load)
+    done: Deferred[Exported] = services.on_disk(read)
     return done
 
 
 @inlineCallbacks
-def import_assistant(script: AssistantScript, file: str, by: str) -> Steps[list[str]]:
-    """Give a new assistant the options and the life that stand in a file; fires with a report.
+def import_assistant(
+    script: AssistantScript, old: Exported, file: str, by: str
+) -> Steps[list[str]]:
+    """Give a new assistant the options and the life of an exported one; fires with a report.
 
     Call it under the turn lock. Rights, locks and what the game's own code stored are not taken.
     """
     body = script.obj
-    data = yield read_export(file, (script.scope, body.stable_id))
+    new = yield services.on_disk(old.with_ids, script.scope, body.stable_id)
     report = [f"{body.key} has what stands in {file}."]
-    yield script.runtime.lock.run_steps(_restored(script, as_dict(data["attributes"]), by, report))
-    if description := as_text(data.get("description")):
-        body.db.desc = description
-    _take_lore(body, str(data["ids"][1]), data.get("lore"), file, report)
+    yield script.runtime.lock.run_steps(_restored(script, new.attributes, by, report))
+    if new.description:
+        body.db.desc = new.description
     script.audit("imported", file=file, by=by)
     return report
 
 
-def _restored(
-    script: AssistantScript, attributes: Mapping[str, Any], by: str, report: list[str]
-) -> Iterator[None]:
+def _restored(script: AssistantScript, rows: Rows, by: str, report: list[str]) -> Iterator[None]:
     """Store the Attributes of an export, one at each step."""
     options, left = dict[str, Any](), list[str]()
-    for whose, owner in (("script", script), ("body", script.obj)):
+    for owner, stored in ((script, rows.script), (script.obj, rows.body)):
         store = AttributeStore(owner)
-        for row in as_dicts(attributes.get(whose)):
-            key, category, value = as_text(row.get("key")), row.get("category"), row.get("value")
-            if category is None and key in OPTIONS:
-                options[key] = value
-            elif key in NOT_TAKEN:
+        for row in stored:
+            if row.category is None and row.key in OPTIONS:
+                options[row.key] = row.value
+            elif row.key in NOT_TAKEN:
                 continue
-            elif is_life(key, category) or (category, key) in SCRIPT:
-                store.set(key, value, category)
-            elif whose == "body" and key != "desc" and category is None:
-                left.append(key)
+            elif is_life(row.key, row.category) or (row.category, row.key) in SCRIPT:
+                store.set(row.key, row.value, row.category)
+            elif owner is script.obj and row.key != "desc" and row.category is None:
+                left.append(row.key)
             yield
-    for name in list(options):
+    for name, value in list(options.items()):
         try:
-            options[name] = check_option(name, options[name], script.allowed)
+            options[name] = check_option(name, value, script.allowed)
         except ConfigError as error:
             report.append(f"Not taken: {error}")
             del options[name]
     set_options(script, options, by, is_admin=True)
     if left:
         report.append(f"Not taken, as it is the game's own: {', '.join(left)}.")
-
-
-def _take_lore(body: DefaultObject, old: str, raw: Any, file: str, report: list[str]) -> None:
-    """Give a body the lore that an assistant had for itself, if that assistant is gone."""
-    mine = f"npc:{body.stable_id}"
-    there = [book for book in lore().books().values() if book.know == f"npc:{old}"]
-    if there and find(old) is None:
-        lore().save(replace(there[0], know=mine))
-    elif raw:
-        read, _ = read_book(raw)
-        try:
-            report += take_book(read, book_for(read.name, mine), file, is_of_card=True)[1]
-        except AssistantError as error:
-            report.append(f"Its lore was not taken: {error}")

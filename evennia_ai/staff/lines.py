@@ -19,6 +19,7 @@ from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.folding import empty_unused
 from evennia_ai.staff.explanation import is_reply, spoken
+from evennia_ai.staff.show import short
 from evennia_ai.turns.runtime import by_speaker, wants_answer
 
 # Characters of a line that an answer quotes.
@@ -99,8 +100,7 @@ class LineActs:
 
     def quoted(self, message: Message) -> str:
         """The beginning of a line, in quotation marks."""
-        text = " ".join(spoken(message, self.script.tools.traits.speaks).split())
-        return f"“{text if len(text) <= QUOTED_CHARS else f'{text[:QUOTED_CHARS]}…'}”"
+        return f"“{short(spoken(message, self.script.tools.traits.speaks), QUOTED_CHARS)}”"
 
     def _named(self, message: Message) -> str:
         return f"{message.speaker_name or message.role}: {self.quoted(message)}"

@@ -11,7 +11,6 @@ from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.cards.books import (
     EVERYBODY,
-    FACTS,
     NOBODY_HEARS,
     TEXT_CHARS,
     Book,
@@ -20,14 +19,13 @@ from evennia_ai.cards.books import (
 )
 from evennia_ai.cards.cleaning import storable
 from evennia_ai.errors import ConfigError, Refusal
-from evennia_ai.game.lore import MOST_TOKENS, knows, lore, own_texts, verdicts
+from evennia_ai.game.lore import knows, lore, verdicts
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import Allowed, Lock, Values
 from evennia_ai.rag_memory.finder import next_id
-from evennia_ai.staff.show import counted
 
-BOOKS, NAME_CHARS = 100, 60
+NAME_CHARS = 60
 _ALL = ("everybody", "all", "all()")
 # The `know` of who is not made yet.
 NOBODY = "npc:"
@@ -61,8 +59,6 @@ def add_fact(name: str, keys: str, text: str, by: str) -> Fact:
     if len(text) > TEXT_CHARS:
         raise Refusal(f"A fact has at most {TEXT_CHARS:,} characters.")
     book, number = book_for(name), next_id(lore().books().values())
-    if len(book.facts) >= FACTS:
-        raise Refusal(f"A book has at most {FACTS} facts.")
     fact = replace(read.facts[0], id=f"w{number}", source=by)
     lore().save(replace(book, facts=(*book.facts, fact)))
     return fact
@@ -77,8 +73,6 @@ def book_for(name: str, know: str = "") -> Book:
         name = " ".join(storable(name).split())
         if not name or len(name) > NAME_CHARS or set(name) & set("=:/,"):
             raise Refusal(f"A book's name has up to {NAME_CHARS} characters, and none of = : / ,")
-        if len(lore().books()) >= BOOKS:
-            raise Refusal(f"There are {BOOKS} books already.")
         return Book(name, know=know or EVERYBODY)
     if know and before.know != know:
         if is_gone(before.know):
@@ -111,34 +105,42 @@ def take_book(
     """
     if not read.facts:
         raise Refusal("The file has no fact that can be used; nothing was changed.")
-    is_new = book.name.lower() not in lore().books()
-    if not is_new and any(_is_barred(book, fact, is_of_card) for fact in book.facts):
+    books = lore().books()
+    if book.name.lower() in books and any(_is_barred(book, f, is_of_card) for f in book.facts):
         raise Refusal(
             f"{book.name} has locks, or facts that are off. Import under another name, or type "
             f"ailore/delete {book.name} first."
         )
     barred = {
         _plain(fact)
-        for each in lore().books().values()
+        for each in books.values()
         for fact in each.facts
         if _is_barred(each, fact, is_of_card)
     }
     know, tell = _valid(read.know, read.tell)
-    book = replace(book, know=book.know if is_of_card else know or EVERYBODY, tell=tell)
-    facts = []
-    for number, entry in enumerate(read.facts, next_id(lore().books().values())):
+    if is_of_card:
+        know = book.know
+    book = replace(book, know=know or EVERYBODY, tell=tell, original=read.original)
+    facts, off, unheard = list[Fact](), list[str](), list[str]()
+    for number, entry in enumerate(read.facts, next_id(books.values())):
         know, tell = _valid(entry.know, entry.tell)
-        is_on = entry.on and _plain(entry) not in barred
-        fact = replace(entry, on=is_on, id=f"w{number}", source=source, tell=tell)
-        facts.append(replace(fact, know="" if is_of_card else know))
+        if is_of_card:
+            know = ""
+        fact = replace(entry, id=f"w{number}", source=source, know=know, tell=tell)
+        if fact.on and _plain(fact) in barred:
+            fact = replace(fact, on=False)
+            off.append(fact.id)
+        if (tell or book.tell) == NOBODY_HEARS:
+            unheard.append(fact.id)
+        facts.append(fact)
     notes = []
-    if off := [fact.id for fact, raw in zip(facts, read.facts, strict=True) if raw.on > fact.on]:
+    if off:
         why = "as these texts are locked or off in another book"
-        notes = [f"Off until you look at them, {why}: {', '.join(off)}."]
-    if unheard := [fact.id for fact in facts if (fact.tell or book.tell) == NOBODY_HEARS]:
+        notes.append(f"Off until you look at them, {why}: {', '.join(off)}.")
+    if unheard:
         why = "as their locks say so or cannot be read"
         notes.append(f"Told to nobody, {why}: {', '.join(unheard)}.")
-    book = replace(book, facts=tuple(facts), original=read.original)
+    book = replace(book, facts=tuple(facts))
     lore().save(book)
     return book, notes
 
@@ -259,14 +261,3 @@ def found_lines(script: AssistantScript, line: str) -> Steps[list[str]]:
         why_not = verdict.why_not.format(name=script.obj.key) or "used"
         lines.append(f"{why_not}: {fact_line(verdict.fact)} (by {keys})")
     return lines or ["No fact is found: no key is in this line, and none is near in meaning."]
-
-
-def known_lines(script: AssistantScript) -> list[str]:
-    """All that an assistant knows as lore, with tokens."""
-    books = lore().books().values()
-    facts = [f for book in books for f in book.locked() if f.on and knows(script.obj, f.know)]
-    facts += own_texts(script.obj)
-    total = sum(script.count(fact.text) for fact in facts)
-    lines = [f"{fact_line(fact)} ({script.count(fact.text)} tokens)" for fact in facts]
-    head = f"{script.obj.key} knows {counted(len(facts), 'fact')}, {total:,} tokens"
-    return [f"{head}; at most {MOST_TOKENS} in a prompt.", *lines]

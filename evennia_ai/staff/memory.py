@@ -3,7 +3,7 @@
 Each act notes in the audit log who did it, and raises `Refusal` if it cannot be done.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evennia import AccountDB
@@ -41,17 +41,14 @@ def people_called(name: str) -> tuple[str, ...]:
     if STABLE_ID.fullmatch(name):
         known = find(name)
         return player_ids(known) if known is not None else (name,)
-    found = [each for each in AccountDB.objects.all() if _is_called(each, name)]
+    found = [
+        account
+        for account in AccountDB.objects.all()
+        if name.lower() in {each.key.lower() for each in (account, *account.characters.all())}
+    ]
     none = f"There is no player called `{name}`."
     several = f"More than one player is called `{name}`; give an id."
     return player_ids(only_one(found, none, several))
-
-
-def _is_called(account: AccountDB, name: str) -> bool:
-    """Whether an account or one of its characters has this name."""
-    characters = account.db._playable_characters or ()
-    known = (account, *(character for character in characters if character))
-    return any(each.key.lower() == name.lower() for each in known)
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,8 @@ class MemoryActs:
     script: AssistantScript  # the assistant
     seen: Seen  # what whoever does it may see
     by: TypedObject  # who does it
-    # What it is done to: an ``id``, a ``player``, a ``profile``; a ``text`` to put there.
-    sent: Mapping[str, str]
+    wanted: str  # what it is done to: the id of a note or an entry, or a player
+    text: str = ""  # what is put there
 
     def do(self, name: str) -> "Deferred[str]":
         """Do what a switch or a button names."""
@@ -70,13 +67,13 @@ class MemoryActs:
             return maybeDeferred(self._decide, DECISIONS[name])
         if name in ("quarantine", "release"):
             return maybeDeferred(getattr(self, name))
-        if name in ("forget", "correct", "drop"):  # they change the body: no tick may run then
+        if name in ("forget", "correct"):  # they change the body: no tick may run then
             return self.script.run_exclusive(getattr(self, name))
         raise Refusal("There is no such act.")
 
     def _decide(self, state: str) -> str:
         notes = [*self.seen.notes(), *self.seen.closed_notes()]
-        note = note_called(notes, self._sent("id"))
+        note = note_called(notes, self.wanted)
         decided = self.script.ledger.change(note.id, state, speaker_of(self.by))
         self._audit("ledger", note=decided.id, state=state)
         return f"Note {decided.id} is {decided.state} by {self.by.key}: {decided.text}"
@@ -84,9 +81,9 @@ class MemoryActs:
     @inlineCallbacks
     def forget(self) -> Steps[str]:
         """Take a journal entry out of all searches, also a second time."""
-        entry = self.seen.entry(self._sent("id"))
+        entry = self.seen.entry(self.wanted)
         if entry is None:
-            raise Refusal(f"There is no journal entry `{self._sent('id')}`.")
+            raise Refusal(f"There is no journal entry `{self.wanted}`.")
         yield forget_entry(self.script, self.script.obj, entry.id)
         self._audit("forget", entry=entry.id)
         return (
@@ -97,7 +94,7 @@ class MemoryActs:
     @inlineCallbacks
     def correct(self) -> Steps[str]:
         """Withdraw an entry and write another in its place that rests on the same."""
-        old, text = self.seen.entry(self._sent("id")), self._sent("text")
+        old, text = self.seen.entry(self.wanted), self.text.strip()
         if old is None or old.withdrawn:
             raise Refusal("There is no such entry, or it is withdrawn.")
         if not text or text == old.content:
@@ -115,21 +112,9 @@ class MemoryActs:
         self._audit("corrected", entry=old.id, now=new.id)
         return f"Entry {new.id} takes the place of {old.id}."
 
-    def drop(self) -> str:
-        """Take an observation out of a profile."""
-        entities, wanted = self.script.obj.entities, self._sent("id")
-        profile = entities.get(self._sent("profile"))
-        whole = profile and entities.whole(profile)
-        if profile is None or not any(item.id == wanted for item in whole.observations):
-            raise Refusal("There is no such observation.")
-        for _ in entities.forget(lambda each: each.only(lambda o: o.id != wanted), [profile.id]):
-            pass
-        self._audit("dropped", profile=profile.id, observation=wanted)
-        return f"{self.script.obj.key} no longer believes this of {profile.name}."
-
     def quarantine(self) -> str:
         """Use nothing any more of what a player said, with all their characters."""
-        player, name = self._sent("player"), self.script.obj.key
+        player, name = self.wanted, self.script.obj.key
         people = people_called(player)
         names = {each: str(getattr(find(each), "key", player)) for each in people}
         if not self.script.memory.quarantine.add(names):
@@ -140,7 +125,7 @@ class MemoryActs:
 
     def release(self) -> "str | Deferred[str]":
         """Use again what a player said, or a line that was removed."""
-        player, held = self._sent("player"), self.script.memory.quarantine
+        player, held = self.wanted, self.script.memory.quarantine
         if player in held.lines:
             return LineActs(self.script, self.seen, self.by).restore(player)
         people = (player,) if player in held.sources else people_called(player)
@@ -148,9 +133,6 @@ class MemoryActs:
             raise Refusal(f"{player} is not in quarantine.")
         self._audit("released", people=list(people))
         return f"{self.script.obj.key} uses again what {player} said."
-
-    def _sent(self, name: str) -> str:
-        return self.sent.get(name, "").strip()
 
     def _audit(self, kind: str, **fields: object) -> None:
         self.script.audit(kind, **fields, by=stable_id(self.by))

@@ -91,6 +91,12 @@ def cell(text: object) -> str:
     return " ".join(shown.split())
 
 
+def short(text: str, most: int) -> str:
+    """The beginning of a text, on one line."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def moment(iso: str) -> str:
     """A stored time, to the minute: ``2026-01-31 18:05``."""
     return str(iso)[:16].replace("T", " ")
@@ -146,11 +152,6 @@ def price_of(calls: int, cost: float, unpriced: int) -> str:
     return price(cost) + others
 
 
-def cached_part(tokens: int) -> str:
-    """What of a prompt came out of the provider's cache, in brackets."""
-    return f" ({tokens:,} cached)" if tokens else ""
-
-
 def cuts(event: TokenBudget) -> list[str]:
     """What was left out, and why."""
     lines = []
@@ -158,19 +159,6 @@ def cuts(event: TokenBudget) -> list[str]:
         oldest = counted(event.left_out, "oldest message")
         lines.append(f"Left out: the {oldest}, up to {event.left_until}: no room beside the newer")
     return [*lines, *(f"Note: {note}" for note in event.notes)]
-
-
-def request_text(event: TokenBudget) -> str:
-    """A request: when, what for, its regions, the reply, what was left out and why."""
-    purpose = PURPOSES.get(event.purpose, event.purpose)
-    started = f" of a compaction ({event.trigger})" if event.trigger else ""
-    head = f"{moment(utc_iso(event.at))} {audience_mark(event.audience)}{purpose}{started}: {event}"
-    reply = "no reply"
-    if event.prompt_tokens or event.completion_tokens:
-        cached = cached_part(event.cached_tokens)
-        reply = f"in {event.prompt_tokens:,}{cached}, out {event.completion_tokens:,} tokens"
-    figures = f"model {event.model}, {reply}, {price(event.cost)}, context {event.usage:.0%} full"
-    return "\n".join([head, figures, *cuts(event)])
 
 
 def event_line(event: Event) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.stored import aside
-from evennia_ai.llm_interaction.budget import TAIL_TOKENS
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep.compaction.compact import no_room, report_line
@@ -48,7 +47,12 @@ def status_or_trouble(script: "AssistantScript") -> list[str]:
 def status_lines(script: "AssistantScript") -> list[str]:
     """The state of an assistant, a line for each fact; call it on the reactor thread."""
     runtime, state, body = script.runtime, script.state, script.obj
-    name, spent = script.model_name, usage_facts(script)
+    name, spent, shared = script.model_name, usage_facts(script), script.spend.shared
+    game_limits = [
+        _cap_line(cap)
+        for cap in shared.game_caps()
+        if not (cap.spares_own and shared.runs_here(name))
+    ]
     learned = script.mind.model.facts(name).profile
     last = script.history.last_compaction()
     switched = "yes" if script.db.enabled is not False else "no (ai/start switches it on)"
@@ -75,22 +79,16 @@ def status_lines(script: "AssistantScript") -> list[str]:
         f"Waiting: {counted(len(runtime.queue), 'line')} heard and not yet thought about",
         *([waiting] if calls else []),
         f"Spent (UTC): today {spent['today']}; this month {spent['this_month']}; "
-        f"limits: {', '.join(spent['caps']) or 'none of its own'}; {_game_limits(script)}",
+        f"limits: {', '.join(spent['caps']) or 'none of its own'}; "
+        f"of the game: {', '.join(game_limits) or 'none'}",
         "Last compaction: "
         + (f"{moment(last.at)} {report_line(body.key, bare)}" if last else "never"),
         *_sleep_lines(state.last_sleep),
-        f"Since the server started: {_since_start(runtime.counts)}",
+        f"Since the server started: {answers_line(runtime.counts)}",
         f"Last trouble: {trouble if runtime.last_error else 'none'}",
         *(f"Wrong setting: {problem}" for problem in state.configuration.problems),
         *(f"Warning: {warning}" for warning in warnings(script)),
     ]
-
-
-def _game_limits(script: "AssistantScript") -> str:
-    """The limits of the whole game that an assistant's calls count towards, in words."""
-    shared, name = script.spend.shared, script.model_name
-    caps = [cap for cap in shared.game_caps() if not (cap.spares_own and shared.runs_here(name))]
-    return f"of the game: {', '.join(map(_cap_line, caps)) or 'none'}"
 
 
 def _cap_line(cap: Cap) -> str:
@@ -114,37 +112,21 @@ def answers_line(counts: Counter[str]) -> str:
     return f"{counted(answers, 'answer')}, {share} by the offline model, as no other answered"
 
 
-def _since_start(counts: Counter[str]) -> str:
-    """What an assistant did since the server started; the metrics say more."""
-    declined, troubles = counts["declined"], counts["troubles"] + counts["errors"]
-    parts = [answers_line(counts), counted(counts["calls"], "model call")]
-    if declined:
-        parts.append(f"{counted(declined, 'line')} unanswered (too many a minute, or a limit)")
-    if troubles:
-        parts.append(counted(troubles, "trouble"))
-    return ", ".join(parts)
-
-
 def _context_lines(script: "AssistantScript") -> list[str]:
-    config, compaction = script.config, compaction_state(script)
+    config, compaction, limits = script.config, compaction_state(script), script.limits()
     asked = [event for event in script.budgets.events() if event.purpose in CONTEXTS]
-    last = asked[-1] if asked else None
     if compaction.startswith("on"):  # else the triggers do not fire
         compaction += (
             f"; in a lull from {config.compact_sleep_threshold:.0%} full, "
             f"at once from {config.compact_emergency_threshold:.0%}"
         )
-    room, used = script.limits().room.tokens, script.usage()
-    limit = f"{script.limits().tokens:,} tokens ({script.limits().source[0]})"
-    lines = [
+    room, used = limits.room.tokens, script.usage()
+    return [
         f"Context: {used:.1%} full, {round(used * room):,} of the {room:,} tokens left for talk in "
-        f"{limit}",
+        f"{limits.tokens:,} tokens ({limits.source[0]})",
         f"Compaction: {compaction}",
-        f"Last prompt: {last or 'none since the server started'}",
+        f"Last prompt: {asked[-1] if asked else 'none since the server started'}",
     ]
-    if last is not None and last.left_out:
-        lines.append(f"Left out of it: {last.left_out} oldest messages")
-    return lines + [f"Note: {note}" for note in (last.notes if last else ())]
 
 
 def stored_lines(script: "AssistantScript") -> list[str]:
@@ -168,14 +150,11 @@ def _sleep_lines(last: SleepReport) -> list[str]:
         return ["Last sleep: never"]
     lines = [f"Last sleep: {moment(utc_iso(last.at))}"]
     for name, entry in last.steps.items():
+        outcome = "done"
         if not entry.get("success", True):
             outcome = f"failed: {entry.get('failure', 'the log says why')}"
         elif entry.get("skipped"):
             outcome = f"skipped: {entry.get('reason', '')}"
-        else:
-            hidden = ("success", "skipped", "token_usage", "summary_ids")
-            figures = (f"{key} {value}" for key, value in entry.items() if key not in hidden)
-            outcome = ", ".join(figures) or "done"
         lines.append(f"  {name}: {outcome}")
     return lines
 
@@ -201,8 +180,7 @@ def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
     tools_left = measure_fixed(script, script.obj).tools_left
     name, place = script.obj.key, script.obj.location
-    config, caps, limit = script.config, script.limits().caps, script.limits().tokens
-    found = []
+    limit, found = script.limits().tokens, []
     if place is None:
         found.append(f"{name} is nowhere and hears nothing: teleport it into a room")
     elif place.location is not None:
@@ -220,15 +198,6 @@ def warnings(script: "AssistantScript") -> list[str]:
         )
     elif reason := no_room(script):
         found.append(reason)
-    wanted = (
-        ("`memory_inject_tokens`", caps.retrieved, config.memory_inject_tokens),
-        ("room and people", caps.tail, TAIL_TOKENS),
-        ("`reply_reserve_tokens`", caps.reserve, config.reply_reserve_tokens),
-        ("a summary", caps.summary, script.summary_max_tokens),
-        ("`ledger_max_tokens`", caps.ledger, config.ledger_max_tokens),
-    )
-    if shown := [f"{what} {used:,} of {most:,}" for what, used, most in wanted if used < most]:
-        found.append(f"limits are lowered to fit {limit:,} tokens: {', '.join(shown)}")
     if cap := script.spend.reached():
         found.append(f"{cap} is reached: no replies {cap.until}")
     if script.spend.is_unpriced:
@@ -251,6 +220,7 @@ def overview(script: "AssistantScript") -> dict[str, Any]:
         mode = "off"
     elif script.obj.has_account:
         mode = "puppeted"
+    cap = script.spend.reached()
     return {
         "name": script.obj.key,
         "room": room_name(script.obj),
@@ -259,25 +229,26 @@ def overview(script: "AssistantScript") -> dict[str, Any]:
         "usage": script.usage(),
         "messages": len(script.history.messages()),
         "troubles": script.runtime.counts["troubles"] + script.runtime.counts["errors"],
+        "trouble": script.runtime.last_error,
+        "today": spent_line(script.spend.today()),
+        "cap": f"{cap} is reached {cap.until}" if cap else "",
+        "answers": answers_line(script.runtime.counts),
     }
 
 
 def usage_facts(script: "AssistantScript") -> dict[str, Any]:
     """What an assistant's calls cost today and this month, and the limits of that."""
     spend, now = script.spend, script.now()
-    return _spent(script.obj.key, spend.shared, spend.holder, now, spend.caps())
+    return _spent(spend.shared, spend.holder, now, spend.caps())
 
 
 def game_usage(shared: SharedSpend, now: float) -> dict[str, Any]:
     """The same for the whole game."""
-    return _spent("the game", shared, GAME, now, shared.game_caps())
+    return _spent(shared, GAME, now, shared.game_caps())
 
 
-def _spent(
-    name: str, shared: SharedSpend, holder: Holder, now: float, caps: Iterable[Cap]
-) -> dict[str, Any]:
+def _spent(shared: SharedSpend, holder: Holder, now: float, caps: Iterable[Cap]) -> dict[str, Any]:
     return {
-        "name": name,
         "today": spent_line(shared.spent(holder, "day", now)),
         "this_month": spent_line(shared.spent(holder, "month", now)),
         "caps": [*map(_cap_line, caps)],

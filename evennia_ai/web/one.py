@@ -12,7 +12,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import find, stable_id
-from evennia_ai.history.archive import COMMITTED, SummaryRecord, absorbed_by, state_of
+from evennia_ai.history.archive import SummaryRecord, absorbed_by, state_of
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import ASKER, COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.kinds import Kind, shown
@@ -21,15 +21,14 @@ from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
-from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
-from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, switch
+from evennia_ai.staff.control import switch
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
 from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.memory import MemoryActs, memory_status
-from evennia_ai.staff.show import marked, moment, private_to, request_text, speaker_label
+from evennia_ai.staff.show import marked, moment, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.options import OPTIONS, PRESETS
 from evennia_ai.turns.runtime import ANSWER
@@ -53,112 +52,84 @@ def state(visit: Visit) -> dict[str, Any]:
         "head": head,
         "lines": [line.partition(": ")[::2] for line in lines],
         "is_off": script.db.enabled is False,
-        "sleeps": script.state.mode == "sleep",
         "may_change": script.may_change(visit.account),
     }
 
 
 def change_state(visit: Visit) -> str:
-    """Do what a button of the state's page names; returns a sentence."""
+    """Switch it on or off; returns a sentence."""
     script, act = visit.assistant, visit.sent.get("act", "")
     if not script.may_change(visit.account):
         raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
-    if act in ("start", "stop"):
-        return switch(script, on=act == "start")
-    if act in ("sleep", "wake"):
-        return put_to_sleep(script, sleeps=act == "sleep")
-    if act == "undo":
-        acts = LineActs(script, visit.seen, visit.account)
-        reply = acts.newest_reply(used=True)
-        if reply is None:
-            raise Refusal(f"{script.obj.key} has given no answer that is still at hand.")
-        return acts.undo(reply)
-    if act == "compact" and visit.is_admin:
-        script.survived("a compaction", lambda: _compacted(script), None)
-        return f"{script.obj.key} begins to compact. Its report will stand on the page Summaries."
-    raise Refusal("There is no such act.")
-
-
-@inlineCallbacks
-def _compacted(script: AssistantScript) -> Steps[None]:
-    """Compact the history, and log what came of that."""
-    outcome, more = yield script.run_exclusive(lambda: compact_now(script))
-    script.log(outcome_line(script.obj.key, outcome) + more)
+    if act not in ("start", "stop"):
+        raise Refusal("There is no such act.")
+    return switch(script, on=act == "start")
 
 
 @inlineCallbacks
 def talk(visit: Visit) -> Steps[dict[str, Any]]:
-    """What was said, newest first, filtered; older pages begin before a message's id."""
-    script, asked = visit.assistant, visit.asked
-    wants = {key: asked.get(key, "").strip() for key in ("who", "channel", "audience", "q")}
-    since, until, before = (asked.get(key, "") for key in ("since", "until", "before"))
-    private = {"public": False, "private": True}.get(wants["audience"])
-    found: list[Message] = []
-    skipping = bool(before)
+    """What was said, newest first, by words, speaker and channel; older pages begin before an id.
 
-    def fits(message: Message) -> bool:
-        who = message.speaker_name or (script.obj.key if message.role == "assistant" else "")
-        return (
-            wants["who"].casefold() in who.casefold()
-            and wants["channel"] in ("", message.channel)
-            and (private is None or (message.audience != PUBLIC) == private)
-            and wants["q"].casefold() in spoken(message, script.tools.traits.speaks).casefold()
-            and (not since or message.created_at >= since)
-            and (not until or message.created_at[: len(until)] <= until)
-        )
-
+    Of private talk alone if the address asks for that.
+    """
+    script, speaks = visit.assistant, visit.assistant.tools.traits.speaks
+    wants = {key: visit.asked.get(key, "").strip() for key in ("who", "channel", "audience", "q")}
+    who, words, before = wants["who"].casefold(), wants["q"].casefold(), visit.asked.get("before")
+    found, channels = list[Message](), set[str]()
     for stretch in visit.seen.stretches():
+        channels |= {message.channel for message in stretch if message.channel}
         for message in stretch:
-            if message.is_summary:
+            if before:  # it is still to come
+                if message.id == before:
+                    before = ""
                 continue
-            if skipping:
-                skipping = message.id != before
-            elif fits(message):
+            if (
+                not message.is_summary
+                and who in speaker_label(message, script.obj.key).casefold()
+                and wants["channel"] in ("", message.channel)
+                and (wants["audience"] != "private" or message.audience != PUBLIC)
+                and words in spoken(message, speaks).casefold()
+            ):
                 found.append(message)
         if len(found) > PAGE_LINES:
             break
         yield pause()
+    older, shown_now = len(found) > PAGE_LINES, found[:PAGE_LINES]
+    note_look(visit, "talk", (message.audience for message in shown_now))
     lines = [
         {**message_row(script, message), "parts": marked(message.content, wants["q"])}
-        for message in found[:PAGE_LINES]
+        for message in shown_now
     ]
-    note_look(visit, "talk", (message.audience for message in found[:PAGE_LINES]))
-    channels = sorted({m.channel for m in visit.seen.messages() if m.channel})
-    older = found[PAGE_LINES - 1].id if len(found) > PAGE_LINES else ""
-    asked_for = {**wants, "since": since, "until": until}
-    return {**asked_for, "lines": lines, "channels": channels, "older": older}
+    older_than = shown_now[-1].id if older else ""
+    return {**wants, "lines": lines, "channels": sorted(channels), "older": older_than}
 
 
 def scene(visit: Visit) -> dict[str, Any]:
     """Who said what to whom in one room, as the assistant heard it, oldest first."""
     script, speaks, lines = visit.assistant, visit.assistant.tools.traits.speaks, list[Message]()
-    place, own_name = script.obj.location, script.obj.key
-    now = stable_id(place) if place is not None else ""
-    messages, names = visit.seen.messages(), dict[str, str]()
-    chosen, at = visit.asked.get("room") or now, now
-    rooms = {now: room_name(script.obj)}
-    for message in messages:
+    place, names = script.obj.location, dict[str, str]()
+    at = now = stable_id(place) if place is not None else ""
+    chosen, rooms = visit.asked.get("room") or now, {now: room_name(script.obj)}
+    for message in visit.seen.messages():
         if message.speaker:
             names[message.speaker.id] = message.speaker.key
-        if message.role == "user" and (at := message.metadata.get(ROOM, "")) not in rooms:
-            rooms[at] = str(getattr(find(at), "key", "by page, or elsewhere"))
-        if at == chosen and not message.is_summary and spoken(message, speaks).strip():
-            lines += [message] if message.role in ("user", "assistant") else []
-
-    def to(message: Message) -> str:
-        is_asked = message.role == "user" and message.metadata.get(ANSWER)
-        return own_name if is_asked else names.get(message.metadata.get(ASKER, ""), "")
-
-    def verb(message: Message) -> str:
-        channel = message.channel or "say"  # arrives, leaves, or a game's own
-        return f"{channel}s" if channel in (*SPEECH, *COMINGS) else channel
-
-    newest = lines[-SCENE_LINES:]
+        if message.role == "user":  # what it answers is said in the same room
+            at = message.metadata.get(ROOM, "")
+            if at not in rooms:
+                rooms[at] = str(getattr(find(at), "key", "by page, or elsewhere"))
+        is_talk = message.role in ("user", "assistant") and not message.is_summary
+        if at == chosen and is_talk and spoken(message, speaks).strip():
+            lines.append(message)
+    newest, rows = lines[-SCENE_LINES:], list[dict[str, Any]]()
+    for message in newest:
+        to, verb = names.get(message.metadata.get(ASKER, ""), ""), message.channel or "say"
+        if message.role == "user" and message.metadata.get(ANSWER):
+            to = script.obj.key
+        if verb in (*SPEECH, *COMINGS):
+            verb += "s"
+        said = spoken(message, speaks)
+        rows.append({**message_row(script, message), "said": said, "to": to, "verb": verb})
     note_look(visit, "scene", (message.audience for message in newest))
-    rows = [
-        {**message_row(script, m), "said": spoken(m, speaks), "to": to(m), "verb": verb(m)}
-        for m in newest
-    ]
     here = [str(person["key"]) for person in script.game.present()] if chosen == now else []
     return {
         "place": rooms.get(chosen, "Nowhere"),
@@ -288,8 +259,8 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
     by_time = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
     profiles = list(islice(by_time, MOST_ROWS))
     facts = (item for profile in profiles for item in profile.observations)
-    unused, lines = _unused(script, seen)
-    note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts, *lines)])
+    unused = [{"id": each, **about} for each, about in script.memory.quarantine.sources.items()]
+    note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts)])
     return {
         "status": status[1:],
         "entries": [
@@ -300,37 +271,22 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
         "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
         "notes": [plain(note, by=note.by.key) for note in notes],
         "profiles": [_profile(each) for each in profiles],
-        "quarantine": unused,
+        "quarantine": sorted(unused, key=lambda row: str(row["at"]), reverse=True)[:MOST_ROWS],
     }
 
 
-def _unused(script: AssistantScript, seen: Seen) -> tuple[list[dict[str, Any]], Iterable[Message]]:
-    """People in quarantine, then the newest of the removed lines; and these lines."""
-    rows = [
-        {"id": each, **about, "at": moment(about["at"])}
-        for each, about in script.memory.quarantine.sources.items()
-    ]
-    people = [row for row in rows if row["name"]]
-    lines = sorted((row for row in rows if not row["name"]), key=lambda row: row["id"])
-    newest = lines[: -PAGE_LINES - 1 : -1]
-    shown = {message.id: message for message in seen.by_ids(row["id"] for row in newest)}
-    for row in newest:
-        if message := shown.get(row["id"]):
-            row["line"] = spoken(message, script.tools.traits.speaks)
-            row["private"] = private_to(message.audience)
-    return [*people, *newest], shown.values()
-
-
 def _profile(profile: Profile) -> dict[str, Any]:
-    stated = {belief.observation.statement for belief in current(profile.observations, STAFF)}
-    facts = [plain(item, old=item.statement not in stated) for item in profile.observations]
+    beliefs = current(profile.observations, STAFF)
+    facts = [plain(belief.observation, line=belief.line) for belief in beliefs]
     return plain(profile, relationship=profile.relationship(STAFF), facts=facts)
 
 
 def change_memory(visit: Visit) -> "Deferred[str]":
     """Change what an assistant remembers; fires with a sentence."""
-    acts = MemoryActs(visit.assistant, visit.seen, visit.account, visit.sent)
-    return acts.do(visit.sent.get("act", ""))
+    sent = {name: text.strip() for name, text in visit.sent.items()}
+    wanted = sent.get("id") or sent.get("player", "")
+    acts = MemoryActs(visit.assistant, visit.seen, visit.account, wanted, sent.get("text", ""))
+    return acts.do(sent.get("act", ""))
 
 
 @inlineCallbacks
@@ -347,21 +303,10 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
             break
         yield pause()
     prompts = [budgets[at] for at in sorted(budgets)]
-    marks = [r for r in script.history.compactions() if r.at >= utc_iso(since)]
     return {
         "hours": hours,
         "limit": f"{prompts[-1].limit:,}" if prompts else "",
         "chart": stacked([p for p in prompts if p.purpose == CONTEXT_AWAKE]),
-        "marks": [
-            {
-                "at": mark.at,
-                "on": moment(mark.at),
-                "trigger": mark.trigger,
-                "back": moment(mark.rolled_back_at) if mark.status != COMMITTED else "",
-            }
-            for mark in marks
-        ],
-        "requests": [request_text(event) for event in reversed(seen.requests())],
         "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
     }
 
@@ -405,20 +350,11 @@ def options(visit: Visit) -> dict[str, Any]:
 def _field(name: str, kind: Kind, value: Any) -> dict[str, Any]:
     """The field of a form for an option, or for one of its values."""
     text = shown(value)
-    words = kind.words and [(word, word.lower() == text.lower()) for word in kind.words]
     if kind.field == "list":
         text = "\n".join(value)
     elif kind.field == "number" and value is None:
         text = ""
-    return {
-        "name": name,
-        "label": _label(name.rpartition(".")[2]),
-        # A switch has two places.
-        "field": "choice" if len(words) > 2 else kind.field,
-        "words": words,
-        "value": text,
-        "on": value is True,
-    }
+    return {"name": name, "label": _label(name.rpartition(".")[2]), "kind": kind, "value": text}
 
 
 def _label(name: str) -> str:

@@ -35,7 +35,7 @@ PATIENCE_S = 3.0
 # Searches and checks may take so long.
 SLOW_S = 20.0
 # What forms send besides what somebody typed: their act, and what it is about.
-UNTYPED = frozenset(("act", "file", "id", "option", "profile"))
+UNTYPED = frozenset(("act", "file", "id", "option"))
 # Nothing from another host, no script or style but the files of this site, no frame around it.
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "

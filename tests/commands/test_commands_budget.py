@@ -6,7 +6,6 @@ from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
-from evennia_ai.staff.show import request_text
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
@@ -51,23 +50,19 @@ class TestBudget(WholePagesTest):
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
         self.script.fall_asleep()
         self.tick()
-        shown = "\n".join(map(request_text, self.script.seen(STAFF).requests()))
-        for part in (
-            " turn: System: ",
-            " extraction of a compaction (sleep): System: ",
-            " summary of a compaction (sleep): System: ",
-            "in 900, out 0 tokens, $0.0125",
-            "% full",
-        ):
-            self.assertIn(part, shown)
-        self.assertLess(shown.index(" turn: "), shown.index(" summary of"))
-        self.assertNotIn("line", shown)
+        events = list(self.script.seen(STAFF).requests())
+        asked = [(event.purpose, event.trigger) for event in events]
+        self.assertEqual(asked[0], ("awake", ""))
+        for each in (("pre_compaction", "sleep"), ("summary", "sleep")):
+            self.assertIn(each, asked)
+        self.assertEqual((events[0].prompt_tokens, events[0].cost), (900, 0.0125))
+        self.assertNotIn("line", str(events[0]))
 
     def test_private(self):
         """Admins see which request was for whom; builders see those of public turns alone."""
         self.turn(audience=private([self.aria.stable_id]))
         [event] = self.script.seen(STAFF).requests()
-        self.assertIn("[private: Aria] turn", request_text(event))
+        self.assertEqual(event.audience, private([self.aria.stable_id]))
         self.assertEqual(list(self.script.seen(PUBLIC).requests()), [])
         self.be("Builder")
         self.assertTold("aibudget Aria", "No turn was logged yet")

@@ -438,11 +438,11 @@ class TestLore(WholePagesTest, CardCase):
         self.room2.key, self.room2.db.desc = "The Cellar", "Barrels of wine."
         self.typed("aiconfig Aria knows = help:lore, rooms:2")
         self.aria.home = self.room1
-        told = self.typed("ailore/knows Aria")
-        for said in ("High tide", "Cellar: Barrels of wine. The way from", "tokens"):
-            self.assertIn(said, told)
+        texts = repr(own_texts(self.aria))
+        for said in ("High tide", "Cellar: Barrels of wine. The way from"):
+            self.assertIn(said, texts)
         for secret in ("The code", "A command"):
-            self.assertNotIn(secret, told)
+            self.assertNotIn(secret, texts)
         prompt = self.ask("Aria, how do I get to the cellar?")
         self.assertIn("Barrels of wine. The way from Room: out", prompt)
         self.room2.db.desc = "It is empty."

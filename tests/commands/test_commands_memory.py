@@ -333,10 +333,9 @@ class TestMemory(MemoryLineTest):
         self.aria.entities.put({"o9.x": bob})
         self.assertTold(
             "aimemory/entities Aria",
-            "Bob (person, o9.x), seen 2026-01-01 10:00 to 2026-01-02 10:00",
+            "Bob (person, o9.x), last seen 2026-01-02 10:00",
             "relationship: friend",
             "[staff] Has |rbees|n (before: cows)",
-            "(no longer) [staff] Has cows",
         )
 
     def test_opened_to_others(self):

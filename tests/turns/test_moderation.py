@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 
-from evennia_ai import services
 from evennia_ai.commands.history import why
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.history.stored import unseal
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall.values import Query
-from evennia_ai.staff.doctor import check_moderation, run_checks
 from evennia_ai.testing import call
 from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator, moderate
 from evennia_ai.turns.runtime import RUNTIMES, UNJUDGED
@@ -295,19 +293,3 @@ class TestSlow(unittest.TestCase):
         wanted = [self.verdict(text, {}) for text in texts]
         self.assertEqual([event.content for event in taken], [text for text in wanted if text])
         self.assertEqual((self.aria.runtime.queue, self.aria.errors), ([], []))
-
-
-class TestDoctor(unittest.TestCase):
-    def test_lines(self):
-        """The doctor calls the function once and says what came of it."""
-        for path, is_fine, words in (
-            (None, True, ""),
-            (PATH, True, "allows a greeting"),
-            ("tests.moderators.nothing", False, ""),
-            ("tests.moderators.asked", False, ""),
-        ):
-            with self.subTest(path), override_settings(EVENNIA_AI_MODERATE=path):
-                [found] = wait_for(run_checks(False, [check_moderation]))
-                self.assertIs(found.ok, is_fine)
-                self.assertIn(words, found.detail)
-            services.reset()

@@ -198,7 +198,7 @@ class TestShown(SpendGameTest):
         spent = ("1 call, 1,000 tokens, $0.2500", "month")
         self.assertTold("aistatus Aria", *spent, "limits: 5,000 tokens a day")
         with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"cost_month": 20.0}}):
-            self.assertTold("ai/doctor", *spent, "game's limits: $20", until="model:")
+            self.assertTold("ai/doctor", *spent, "limits: $20", until="model:")
 
     def test_limits_that_hold(self):
         """`aistatus` names the game's limits that an assistant's calls count towards, too."""

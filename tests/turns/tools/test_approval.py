@@ -59,8 +59,6 @@ class TestApproval(AskedTest, CommandLineTest):
         for switch in ("approve", "refuse"):
             self.assertTold(f"ai/{switch} Aria", "1: give", 'asked by "Char2"', "just now")
         self.assertTold("aistatus Aria", "Waiting for approval: 1 call (ai/approve Aria)")
-        waiting = "1 call(s) of tools wait for approval"
-        self.assertTold("ai/doctor", waiting, until="checks found a fault")
 
     def test_approved(self):
         """It acts then, once, also after a restart, and learns in its history what came of it."""
