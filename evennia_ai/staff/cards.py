@@ -197,6 +197,7 @@ def take_chat(
     lines are private to the two and keep their times; compaction, search and forgetting treat them
     as any others. The file is deleted once they are stored: it is somebody's talk.
     """
+    script.runtime.lock.holder()  # raises without the lock
     body, history = script.obj, script.history
     if history.messages() or history.store.keys(ARCHIVE):
         raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
