@@ -78,7 +78,7 @@ class TestLocks(CommandLineTest):
         self.assertTold("aistatus Aria", "Mode: awake")
         for line in ("aihistory Aria", "compact Aria", "aimemory Aria"):
             self.assertIn("is not available", self.typed(line))
-        for switch in ("delete Aria", "doctor", "follow Aria", "why Aria"):
+        for switch in ("delete Aria", "doctor", "import a.json", "why Aria"):
             self.assertTold(f"ai/{switch}", "is for admins")
 
     def test_builders_tune_only_their_own(self):
