@@ -2,14 +2,13 @@
 
 from evennia_ai import services
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.models import RetryPolicy
 from tests import loopback
 from tests.base import AssistantTest
 from tests.loopback import LoopbackServer, check_pairs, count_tokens
 from tests.waiting import wait_for
 
 LIMIT = 4000
-QUICK = RetryPolicy(attempts=2, base_s=0.01)
+QUICK = 0.01
 
 
 class WireTest(AssistantTest):
@@ -18,7 +17,7 @@ class WireTest(AssistantTest):
     def setUp(self):
         super().setUp()
         self.server = LoopbackServer(self.respond).start()
-        client = ModelClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
+        client = ModelClient(api_base=self.server.url, api_key="sk-test", pause_s=QUICK)
         wait_for(client.warm_up())
         services.use(model=client)
         # Its trial is over before anybody speaks.

@@ -5,18 +5,19 @@
     client = ModelClient(api_base="http://127.0.0.1:1234/v1")
     reply = yield client.complete(ModelRequest(messages=(...), model="any"))
 
-A request is tried at its model, with back-off, then at each fallback model, within one time limit.
-While another model waits, a try gets at most half of the time that is left. A model that keeps
-failing is left alone for a while. Prompts and keys never reach a log line.
+A request is tried at its model, twice if need be, then at each fallback model, within one time
+limit. While another model waits, a try gets at most half of the time that is left, and a model that
+fails is left alone for a while. Prompts and keys never reach a log line.
 
 The client learns the window of each model: from LiteLLM's table, from the server at the configured
-address, and from overflow errors (`windows.KnownWindow`).
+address, and from overflow errors (`models.Model`).
 """
 
 import asyncio
 import math
+import random
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,7 +29,7 @@ from evennia_ai.background import AsyncioThread
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
-from evennia_ai.llm_interaction.models import Models, RetryPolicy, ask_server
+from evennia_ai.llm_interaction.models import Model, Models, ask_server
 from evennia_ai.llm_interaction.own_machine import is_near
 from evennia_ai.llm_interaction.profiles import Profile, taught
 from evennia_ai.llm_interaction.tokens import TokenCounter
@@ -42,7 +43,7 @@ from evennia_ai.llm_interaction.values import (
     ModelRequest,
     used,
 )
-from evennia_ai.llm_interaction.windows import SHOWN, Window
+from evennia_ai.llm_interaction.windows import SHOWN
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")
@@ -53,8 +54,8 @@ _OFFLINE_GRACE_S = 5.0
 TRIAL_S = 30.0
 # Longest time of a probe.
 PROBE_S = 20.0
-# No try begins with less than this share of a whole try's time.
-_LEAST_SHARE = 0.1
+# Longest wait for a second try. If the server asks for more, the next model is tried at once.
+_MOST_WAIT_S = 30.0
 # A server is asked for its window again after this long: it may have been started anew.
 _ASK_AGAIN_S = 300.0
 
@@ -74,7 +75,7 @@ class ModelClient:
         home_model: The model `api_base` and `api_key` were configured for. Models of other
             providers are sent to their own addresses. By default each request's first model.
         clock: Monotonic seconds.
-        retry: When to try again, and when to pause calls to a model.
+        pause_s: Most seconds before a second try where the server asks for no wait.
         profiles: Where what is learned of models is kept; by default only in memory.
     """
 
@@ -84,21 +85,16 @@ class ModelClient:
         api_key: str | None = None,
         home_model: str | None = None,
         clock: Callable[[], float] = time.monotonic,
-        retry: RetryPolicy = RetryPolicy(),  # noqa: B008 - frozen
+        pause_s: float = 0.5,
         profiles: Path | None = None,
     ):
         self._address = (api_base or None, api_key or None)
         self._home = home_model
         self._clock = clock
-        self._retry = retry
-        self.models = Models(retry, clock, profiles)
+        self._pause_s = pause_s
+        self.models = Models(clock, profiles)
         self._caller: wire.Caller | None = None
         self._in_flight: set[Deferred[Any]] = set()
-
-    def __repr__(self) -> str:
-        base, key = self._address
-        shown = wire.masked(base, key) if base else None
-        return f"<ModelClient api_base={shown!r} api_key={'***' if key else None}>"
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
         """Ask a model; fires with a `ModelReply`, or fails with `ModelError` if no model answers.
@@ -148,23 +144,20 @@ class ModelClient:
             is_free = model.startswith(wire.OFFLINE_PREFIX)
             return ModelFacts(price=(0.0, 0.0) if is_free else None)
         where = self._endpoint(model, model)
-        profile = self.models.of(where.model).profile
-        can_call = profile.speech == FORM or (
-            profile.speech == SPEAKS_AND_CALLS and "no_tools" not in profile.flags
-        )
+        known = self.models.of(where.model)
+        speech, flags = known.profile.speech, known.profile.flags
+        calls_tools = None
+        if speech:
+            calls_tools = speech == FORM or (speech == SPEAKS_AND_CALLS and "no_tools" not in flags)
         price = wire.price_of(self._caller.litellm, where)
         return ModelFacts(
-            self._window(where),
-            calls_tools=can_call if profile.speech else None,
-            profile=tuple(profile.said()),
+            known.window(wire.window_of(self._caller.litellm, where.model)),
+            calls_tools=calls_tools,
+            profile=tuple(known.profile.said()),
             price=price,
-            speech=profile.speech,
+            speech=speech,
             own=not any(price or ()) and is_near(where.api_base or ""),
         )
-
-    def _window(self, where: wire.Endpoint) -> Window | None:
-        listed = wire.window_of(self._ready().litellm, where.model)
-        return self.models.of(where.model).window.limit(listed)
 
     def _start(self, work: Coroutine[Any, Any, T]) -> Deferred[T]:
         deferred = _thread.submit(work)
@@ -193,65 +186,53 @@ class ModelClient:
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         began = self._clock()
-        ends = began + request.within_s
-        models = (request.model, *request.fallback_models)
         failures: dict[str, Failure] = {}
         outcomes: list[ModelReply | Failure] = []  # of every HTTP call
-        for place, model in enumerate(models):
-            where = self._endpoint(model, request.model)
-            await self._look_up(where)
+        names = (request.model, *request.fallback_models)
+        for place, name in enumerate(names):
+            where = self._endpoint(name, request.model)
+            model = await self._look_up(where)
             # For a fallback nobody has made room for the reply yet.
             size = request.prompt_tokens + (request.max_tokens if place else 0)
-            window = self._window(where)
+            window = model.window(wire.window_of(self._ready().litellm, where.model))
             if request.prompt_tokens and window and size > window.tokens:
                 outcome: ModelReply | Failure = Failure("context_window")
             else:
-                has_next = request.has_next or place + 1 < len(models)
+                has_next = request.has_next or place + 1 < len(names)
+                ends = began + request.within_s
                 outcome = await self._ask(request, where, ends, has_next, outcomes)
             if isinstance(outcome, ModelReply):
-                tokens = outcome.completion_tokens
-                reply = replace(
-                    outcome,
-                    model=model,
-                    attempts=len(outcomes),
-                    prompt_tokens=outcome.prompt_tokens or request.prompt_tokens,
-                    completion_tokens=tokens or await asyncio.to_thread(_count, outcome.content),
-                )
+                tokens = outcome.prompt_tokens or request.prompt_tokens
+                reply = replace(outcome, model=name, prompt_tokens=tokens)
                 return self._billed(reply, outcomes[:-1], began)
-            failures[model] = outcome
-            said = f"{_described(model, outcome)} ({request.purpose})"
+            failures[name] = outcome
+            said = f"`{name}`: {outcome.explained} ({request.purpose})"
             _thread.notify(_log.warn, "{said}", said=said)
             if not place and outcome.does == "shrink":
                 break  # a shorter prompt for this model is better than another model
-        said = "no model answered: "
-        said += "; ".join(_described(model, failure) for model, failure in failures.items())
-        for model, failure in failures.items():
-            if failure.does == "shrink":
-                raise WindowError(said, model)
-        # The error's kind is that of the first model that was asked.
-        kinds = [failure.kind for failure in failures.values()]
-        asked = [kind for kind in kinds if kind != "breaker_open"]
-        retryable = any(failure.retryable for failure in failures.values())
-        raise ModelError(said, retryable, (asked or kinds)[0])
+        raise _no_answer(failures)
 
     def _billed(
-        self, reply: ModelReply, before: Iterable[ModelReply | Failure], began: float
+        self, reply: ModelReply, before: Sequence[ModelReply | Failure], began: float
     ) -> ModelReply:
         """A reply with the time since `began`, and with what the replies before it cost."""
+        if not reply.completion_tokens:
+            reply = replace(reply, completion_tokens=_count(reply.content))
         replies = [reply, *(each for each in before if isinstance(each, ModelReply))]
-        return replace(reply, **used(replies).figures(), seconds=self._clock() - began)
+        figures = {**used(replies).figures(), "attempts": reply.attempts + len(before)}
+        return replace(reply, **figures, seconds=self._clock() - began)
 
-    async def _look_up(self, where: wire.Endpoint) -> None:
-        """Ask the configured server for a model's window, if that is due."""
-        known, now = self.models.of(where.model), self._clock()
-        if now < known.next_lookup or where.api_base is None:
-            return
-        known.next_lookup = now + _ASK_AGAIN_S
-        name = where.model.removeprefix(f"{where.provider}/")
-        window = await ask_server(where.api_base, where.api_key, name)
-        known.window = known.window.told(window)
-        if window and window.source == SHOWN:  # it is not loaded yet
-            known.next_lookup = now
+    async def _look_up(self, where: wire.Endpoint) -> Model:
+        """What is known of a model; its server is asked for the window, if that is due."""
+        model, now = self.models.of(where.model), self._clock()
+        if now >= model.next_lookup and where.api_base is not None:
+            model.next_lookup = now + _ASK_AGAIN_S
+            name = where.model.removeprefix(f"{where.provider}/")
+            if window := await ask_server(where.api_base, where.api_key, name):
+                model.serves(window)
+                if window.source == SHOWN:  # it is not loaded yet
+                    model.next_lookup = now
+        return model
 
     async def _ask(
         self,
@@ -261,87 +242,76 @@ class ModelClient:
         has_next: bool,
         outcomes: list[ModelReply | Failure],
     ) -> ModelReply | Failure:
-        """Try one model as often as policy and the time until `ends` allow.
+        """Try one model, twice if the first failure may pass and the time until `ends` allows it.
 
-        While another level waits (`has_next`), a try has at most half of the time that is left. A
-        model that does not answer somebody who waits is not tried again, and then left alone.
+        While another level waits (`has_next`), a try has at most half of the time that is left, and
+        a model that failed is then left alone for a while. One that does not answer somebody who
+        waits is not tried again.
 
         A request that is refused for its shape, or whose reply was only thoughts, is sent again at
         once in another one. The outcome of each HTTP call is added to `outcomes`.
         """
-        model = self.models.of(where.model)
-        profile, tries = model.profile, 0
-        outcome: ModelReply | Failure = Failure("breaker_open")
+        model, is_second = self.models.of(where.model), False
+        profile = model.profile
+
+        def share_s() -> float:
+            return max(0.0, ends - self._clock()) / (2 if has_next else 1)
+
         while not model.is_resting:
-            limit_s = min(request.timeout_s, self._share_s(ends, has_next))
+            limit_s = min(request.timeout_s, share_s())
             if where.is_offline:
                 limit_s = max(_OFFLINE_GRACE_S, limit_s)
             outcome = await self._attempt(where, request, limit_s, profile)
             outcomes.append(outcome)
             if where.is_offline or request.purpose == READ_AHEAD:
                 return outcome
-            # The longest wait that leaves time for a further try.
-            spare_s = self._share_s(ends, has_next) - _LEAST_SHARE * request.timeout_s
             new = taught(profile, request, outcome)
-            if new != profile and spare_s >= 0 and not request.is_own:
+            if new != profile and share_s() and not request.is_own:
                 profile = new
                 continue
             if isinstance(outcome, ModelReply):
-                break
-            tries += 1
-            wait_s = self._retry.wait_s(outcome, tries)
+                if outcome.is_empty:
+                    return Failure("empty")
+                # A trial may have ended meanwhile.
+                self.models.keep(where.model, replace(profile, speech=model.profile.speech))
+                return outcome
+            # Half of the pause is random, so that assistants do not try again at the same moment.
+            wait_s = self._pause_s * random.uniform(0.5, 1.0)
+            wait_s = max(outcome.retry_after_s or 0.0, wait_s)
             is_hung = request.has_next and outcome.kind == "timeout" and outcome.status is None
-            if wait_s is None or wait_s > spare_s or is_hung or request.is_own:
-                rest_s = outcome.row.get("rest_s") or outcome.retry_after_s or 0.0
-                model.rest(self._retry.cooldown_s if is_hung else rest_s)
-                break
-            said = f"`{where.model}` ({request.purpose}): {outcome.kind}"
-            again = f"{said}; trying again in {wait_s:.1f} s"
-            _thread.notify(_log.warn, "{said}", said=again)
+            is_last = is_second or is_hung or request.is_own or outcome.does != "wait"
+            if is_last or wait_s >= min(share_s(), _MOST_WAIT_S):
+                if has_next or outcome.does == "pay":
+                    model.rest(max(outcome.row.get("rest_s", 0), outcome.retry_after_s or 0))
+                return outcome
+            is_second = True
             await asyncio.sleep(wait_s)
-        if isinstance(outcome, ModelReply):
-            if outcome.is_empty:
-                return Failure("empty")
-            # A trial may have ended meanwhile.
-            speech = self.models.of(where.model).profile.speech
-            self.models.keep(where.model, replace(profile, speech=speech))
-        return outcome
-
-    def _share_s(self, ends: float, has_next: bool) -> float:
-        """Seconds until `ends`, or half of them while another level waits."""
-        return max(0.0, ends - self._clock()) / (2 if has_next else 1)
+        return Failure("breaker_open")
 
     async def _attempt(
-        self,
-        where: wire.Endpoint,
-        request: ModelRequest,
-        limit_s: float,
-        profile: Profile,
+        self, where: wire.Endpoint, request: ModelRequest, limit_s: float, profile: Profile
     ) -> ModelReply | Failure:
         """Make one HTTP call; what it tells of the model is noted."""
         model = self.models.of(where.model)
+        outcome: ModelReply | Failure
         try:
             async with asyncio.timeout(limit_s):
-                reply = await self._ready().call(where, request, profile)
+                outcome = await self._ready().call(where, request, profile)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
-            failure = failure_of(error, wire.texts_of(request))
-        else:
+            outcome = failure_of(error, wire.texts_of(request))
+        if isinstance(outcome, ModelReply):
             if request.purpose != TRIAL:  # it ends no pause that another call was asked for
-                model.succeeded()
-            return reply
-        if failure.is_answer:
-            model.succeeded()
-        elif failure.kind != "unsendable":
-            model.failed()
-        if failure.does == "shrink":
+                model.rests_until = -math.inf
+            return outcome
+        if outcome.does == "shrink":
             size = request.prompt_tokens and request.prompt_tokens + request.max_tokens
-            model.window = model.window.overflowed(failure.window, size)
-        if failure.kind == "connection":  # one that comes back may have another window
+            model.refuses(outcome.window, size)
+        if outcome.kind == "connection":  # one that comes back may have another window
             model.next_lookup = -math.inf
-        return failure
+        return outcome
 
     async def _probe(self, model: str) -> ModelReply:
-        where = self._endpoint(model, model)
+        where, began = self._endpoint(model, model), self._clock()
         request = ModelRequest(
             model=model,
             messages=({"role": "user", "content": "Answer with the one word: ready"},),
@@ -349,43 +319,50 @@ class ModelClient:
             timeout_s=PROBE_S,
             purpose="probe",
         )
-        await self._look_up(where)
-        began = self._clock()
-        outcome = await self._attempt(where, request, PROBE_S, self.models.of(where.model).profile)
+        known = await self._look_up(where)
+        outcome = await self._attempt(where, request, PROBE_S, known.profile)
         if isinstance(outcome, ModelReply):
-            return replace(outcome, model=model, seconds=self._clock() - began)
-        detail = _described(model, outcome)
+            return self._billed(replace(outcome, model=model), (), began)
+        error = _no_answer({model: outcome})
         if said := wire.masked(outcome.said, *self._address):
-            detail = f"{detail}. It said: {said}"
-        raise ModelError(detail, outcome.retryable, outcome.kind)
+            error.args = (f"{error}. It said: {said}",)
+        raise error
 
     async def _trial(self, model: str) -> ModelReply:
         where, began = self._endpoint(model, model), self._clock()
+        known = self.models.of(where.model)
         nothing = ModelReply(content="", model=model, attempts=0, cost=0.0)
-        if where.is_offline or self.models.of(where.model).profile.speech:
+        if where.is_offline or known.profile.speech:
             return nothing
-        outcomes: list[ModelReply | Failure] = []
+        replies: list[ModelReply] = []
 
         async def ask(request: ModelRequest) -> ModelReply:
-            ends = self._clock() + request.timeout_s
-            outcome = await self._ask(request, where, ends, False, outcomes)
-            if isinstance(outcome, ModelReply):
-                return outcome
-            raise ModelError(_described(model, outcome), outcome.retryable, outcome.kind)
+            reply = await self._complete(request)
+            replies.append(reply)
+            return reply
 
         try:
-            speech = await speech_of(ask, where.model, TRIAL_S)
-        except ModelError as error:
-            if not any(isinstance(each, ModelReply) for each in outcomes):
-                raise
+            speech = await speech_of(ask, model, TRIAL_S)
+        except ModelError:
             # What was asked is paid for; the rest is tried again later.
-            _thread.notify(_log.warn, "{said}", said=f"{error} (trial)")
+            if not replies:
+                raise
         else:
-            profile = self.models.of(where.model).profile
-            self.models.keep(where.model, replace(profile, speech=speech))
-        return self._billed(replace(nothing, attempts=len(outcomes)), outcomes, began)
+            self.models.keep(where.model, replace(known.profile, speech=speech))
+        attempts = sum(reply.attempts for reply in replies)
+        figures = used(replies).figures()
+        return replace(nothing, **figures, attempts=attempts, seconds=self._clock() - began)
 
 
-def _described(model: str, failure: Failure) -> str:
-    status = f" (HTTP {failure.status})" if failure.status else ""
-    return f"`{model}`: {failure.explained}{status}"
+def _no_answer(failures: Mapping[str, Failure]) -> ModelError:
+    """The error of models that did not answer, by name, in the order in which they were asked."""
+    rows = [f"`{name}`: {failure.explained}" for name, failure in failures.items()]
+    said = f"no model answered: {'; '.join(rows)}"
+    for name, failure in failures.items():
+        if failure.does == "shrink":
+            return WindowError(said, name)
+    # The error's kind is that of the first model that was asked.
+    kinds = [failure.kind for failure in failures.values()]
+    asked = [kind for kind in kinds if kind != "breaker_open"]
+    retryable = any(failure.does == "wait" for failure in failures.values())
+    return ModelError(said, retryable, (asked or kinds)[0])

@@ -8,19 +8,25 @@ TabbyAPI.
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction.waits import header_wait_s, told_wait_s
 from evennia_ai.llm_interaction.windows import as_window
 
 SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
 KINDS: dict[str, dict[str, Any]] = SERVERS["failures"]
-# What is done about a failure which shows that the model is there.
-_ANSWERED = ("pay", "shrink", "reshape", "next")
+# How a text asks to wait: "retry in 38.4s", "try again in 1m26.4s", "retry_after_seconds: 10".
+_ASKED = re.compile(
+    r"(?:retry.?(?:delay|after)|(?:re)?try(?:ing)?(?: again)?|wait|available|resets?"
+    r"|estimated_time)"
+    r"(?:_?seconds)?\W{1,5}(?:(?:in|after|for|at least)\W{1,3})*"
+    r"(?=\d)(?:(?P<h>\d{1,9}) ?h(?:ours?)?)? ?(?:(?P<m>\d{1,9}) ?m(?!s|illi)(?:in(?:ute)?s?)?)?"
+    r" ?(?:(?P<s>\d{1,9}(?:\.\d{1,9})?)(?: ?(?P<ms>ms|milli))?)?",
+    re.I,
+)
 # What names a wait, whatever else the text says; not the address of a page on rate limits.
 _WAITS = re.compile(r"minute|\bseconds?\b|\b[TR]PM\b|(?<!/)\brate[ _-]limit", re.I)
 # LiteLLM or the client failed on a malformed body, and calls that a 500.
@@ -63,7 +69,7 @@ class Failure:
     said: str = field(default="", repr=False)
 
     @property
-    def row(self) -> Mapping[str, Any]:
+    def row(self) -> dict[str, Any]:
         """What the table says of its kind."""
         return KINDS[self.kind]
 
@@ -73,19 +79,10 @@ class Failure:
         return str(self.row["does"])
 
     @property
-    def retryable(self) -> bool:
-        """Whether the same call may succeed later."""
-        return self.does == "wait"
-
-    @property
-    def is_answer(self) -> bool:
-        """Whether it shows that the model is there."""
-        return self.does in _ANSWERED
-
-    @property
     def explained(self) -> str:
         """What it is, for people."""
-        return str(self.row["words"])
+        status = f" (HTTP {self.status})" if self.status else ""
+        return f"{self.row['words']}{status}"
 
 
 def failure_of(error: BaseException, asked: str = "") -> Failure:
@@ -93,6 +90,8 @@ def failure_of(error: BaseException, asked: str = "") -> Failure:
 
     `asked` are the texts of the request, which a server may quote.
     """
+    if isinstance(error, ModelError):
+        return Failure(error.kind)
     chain = [error]
     while len(chain) < 10 and (cause := chain[-1].__cause__ or chain[-1].__context__):
         chain.append(cause)
@@ -119,18 +118,44 @@ def sorted_failure(
         wait_s: The seconds that a header asked to wait.
         asked: The texts of the request.
     """
-    window = None
-    if KINDS[kind].get("vague"):
-        wait_s = told_wait_s(said) if wait_s is None else wait_s
-        found = next((name for name, of in _SAID.items() if of.search(said)), kind)
-        if is_overflow(said, asked):
-            kind, window = "context_window", named_window(said, asked)
-        elif found == "credit" and (wait_s is not None or _WAITS.search(said)):
-            kind = "rate_limit"
-        # A server's own word for its trouble tells less than a 422 does.
-        elif (kind, found, status) != ("bad_request", "server", 422):
-            kind = found
-    return Failure(kind, status, wait_s, window, said)
+    if not KINDS[kind].get("vague"):
+        return Failure(kind, status, wait_s, said=said)
+    if is_overflow(said, asked):
+        return Failure("context_window", status, wait_s, named_window(said, asked), said)
+    if wait_s is None:
+        wait_s = told_wait_s(said)
+    found = next((name for name, of in _SAID.items() if of.search(said)), kind)
+    if found == "credit" and (wait_s is not None or _WAITS.search(said)):
+        found = "rate_limit"
+    # A server's own word for its trouble tells less than a 422 does.
+    if (kind, found, status) == ("bad_request", "server", 422):
+        found = kind
+    return Failure(found, status, wait_s, said=said)
+
+
+def header_wait_s(error: BaseException) -> float | None:
+    """Seconds that the header `Retry-After` of an error asks to wait; None without such a number.
+
+    The header may also be a date, which no provider is known to send.
+    """
+    for holder in (getattr(error, "response", None), error):
+        headers = getattr(holder, "headers", None)
+        headers = headers or getattr(holder, "litellm_response_headers", None) or {}
+        value = str(headers.get("retry-after"))
+        if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", value):
+            return float(value)
+    return None
+
+
+def told_wait_s(text: str) -> float | None:
+    """The most seconds that the text of an error asks to wait; None if it does not."""
+    waits = []
+    for asked in _ASKED.finditer(text):
+        seconds = float(asked["s"] or 0)
+        if asked["ms"]:
+            seconds /= 1000
+        waits.append(int(asked["h"] or 0) * 3600 + int(asked["m"] or 0) * 60 + seconds)
+    return max(waits, default=None)
 
 
 def _status(error: BaseException) -> int | None:
@@ -143,27 +168,28 @@ def _status(error: BaseException) -> int | None:
 
 
 def _kind(chain: Sequence[BaseException], status: int | None) -> str:
-    if isinstance(chain[0], ModelError):
-        return chain[0].kind
     names = {cls.__name__ for link in chain for cls in type(link).__mro__}
     named = next((kind for kind, of in _BY_CLASS.items() if of & names), None)
-    if named is None and _OF_MALFORMED & names:
-        named = "bad_response"
-    if status is None or status < 400:
-        if named is None and "BadRequestError" in names:
-            return "bad_request"
-        return named or ("server" if "APIError" in names else "bad_response")
     # A 400 may be about the content; otherwise the status says more than a name.
-    if status in (400, 412, 422):
-        return named if named == "refused" else "bad_request"
-    return _BY_STATUS.get(status, "server" if status >= 500 else "bad_request")
+    if status in (400, 412, 422) and named != "refused":
+        return "bad_request"
+    if status is not None and status >= 400 and named != "refused":
+        return _BY_STATUS.get(status, "server" if status >= 500 else "bad_request")
+    if named:
+        return named
+    if "BadRequestError" in names:
+        return "bad_request"
+    if "APIError" in names and not _OF_MALFORMED & names:
+        return "server"
+    return "bad_response"
 
 
 def failure_of_end(reasons: Iterable[object]) -> Failure | None:
     """The failure that a provider's word for the end of a reply tells; None if it is a reply."""
-    words = [str(reason) for reason in reasons]
-    found = (kind for kind, of in _ENDED.items() if any(map(of.match, words)))
-    return next(map(Failure, found), None)
+    for kind, pattern in _ENDED.items():
+        if any(pattern.match(str(reason)) for reason in reasons):
+            return Failure(kind)
+    return None
 
 
 def is_overflow(text: str, asked: str = "") -> bool:

@@ -1,14 +1,13 @@
 """What is known of each model: when it is left alone, what it cannot do, and its window.
 
-A model that fails some times in a row is left alone for a while: calls go to the next model at once
-instead of waiting for another timeout. After that, one more failure leaves it alone again.
+A model that failed where another one can answer is left alone for a while: calls go to the next one
+at once instead of waiting for another timeout.
 """
 
 import asyncio
 import importlib
 import json
 import math
-import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +16,16 @@ from urllib.parse import quote
 
 from twisted.logger import Logger
 
-from evennia_ai.llm_interaction.failures import Failure
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile
-from evennia_ai.llm_interaction.windows import PAGES, KnownWindow, Window, window_in
+from evennia_ai.llm_interaction.windows import (
+    HALVED,
+    NAMED,
+    PAGES,
+    TABLE,
+    USABLE_TOKENS,
+    Window,
+    window_in,
+)
 
 _log = Logger(namespace="evennia_ai.model")
 
@@ -29,60 +35,49 @@ LOOKUP_S = 2.0
 REST_CAP_S = 300.0
 
 
-@dataclass(frozen=True)
-class RetryPolicy:
-    """How often and how long one request is tried, and when a model is left alone.
-
-    Two calls of three attempts each would be 6 failures; a threshold of 5 lets one unlucky call
-    pass and stops the second.
-    """
-
-    attempts: int = 3  # most attempts at one model
-    base_s: float = 0.5  # wait before the second attempt; it doubles for each one more
-    # Longest wait. If the server asks for more, the next model is tried at once.
-    max_wait_s: float = 30.0
-    threshold: int = 5  # failures in a row after which a model is left alone
-    cooldown_s: float = 30.0  # for so long
-
-    def wait_s(self, failure: Failure, attempt: int) -> float | None:
-        """Seconds to wait after attempt number `attempt` (from 1), None for no further one.
-
-        Half of the back-off is random, so that assistants do not retry at the same moment.
-        """
-        most = min(self.attempts, failure.row.get("tries", self.attempts))
-        backoff = self.base_s * 2.0 ** (attempt - 1) * random.uniform(0.5, 1.0)
-        wait_s = max(failure.retry_after_s or 0.0, backoff)
-        return (
-            wait_s if failure.retryable and attempt < most and wait_s <= self.max_wait_s else None
-        )
-
-
 @dataclass
 class Model:
     """What is known of one model; times are monotonic seconds."""
 
-    policy: RetryPolicy
     now: Callable[[], float]
     profile: Profile = UNKNOWN
-    window: KnownWindow = KnownWindow()  # noqa: RUF009 - frozen
+    served: Window | None = None  # the window that its server says
+    refused: Window | None = None  # what an overflow told of it
     next_lookup: float = -math.inf
-    failures: int = 0  # in a row
     rests_until: float = -math.inf
+
+    def window(self, listed: int | None = None) -> Window | None:
+        """What prompt and reply may hold by our count; None if nothing is known.
+
+        `listed` is the window in LiteLLM's table.
+        """
+        in_table = Window(listed, TABLE) if listed else None
+        known = filter(None, (self.refused, self.served, in_table))
+        return min(known, key=lambda each: each.tokens, default=None)
+
+    def serves(self, window: Window) -> None:
+        """Note what the server says now; another figure than before replaces what was refused."""
+        if self.served is not None and self.served.tokens != window.tokens:
+            self.refused = None
+        self.served = window
+
+    def refuses(self, named: int | None, size: int) -> None:
+        """Note the window that an overflow named: less than the size that was refused.
+
+        The size is by our count, 0 for a request that nobody counted.
+        """
+        if named and (named < size or not size):
+            self.refused = Window(named, NAMED)
+        elif size:
+            half = size // 2
+            if half < USABLE_TOKENS < size:
+                half = USABLE_TOKENS
+            self.refused = Window(half, HALVED)
 
     @property
     def is_resting(self) -> bool:
         """Whether no call may go out now."""
         return self.now() < self.rests_until
-
-    def succeeded(self) -> None:
-        """The model answered."""
-        self.failures, self.rests_until = 0, -math.inf
-
-    def failed(self) -> None:
-        """The model did not answer."""
-        self.failures += 1
-        if self.failures >= self.policy.threshold:
-            self.rest(self.policy.cooldown_s)
 
     def rest(self, seconds: float) -> None:
         """Leave it alone for a while."""
@@ -93,15 +88,14 @@ class Models:
     """The models by LiteLLM's names of them.
 
     Args:
-        policy: When they are left alone.
         clock: Monotonic seconds.
         path: Where their profiles are kept; None: only in memory. A file that cannot be read counts
             as none.
     """
 
-    def __init__(self, policy: RetryPolicy, clock: Callable[[], float], path: Path | None = None):
+    def __init__(self, clock: Callable[[], float], path: Path | None = None):
         self._path = path
-        self._models = defaultdict[str, Model](lambda: Model(policy, clock))
+        self._models = defaultdict[str, Model](lambda: Model(clock))
         if path is not None and path.exists():
             try:
                 for name, value in dict(json.loads(path.read_text(encoding="utf-8"))).items():
@@ -115,16 +109,13 @@ class Models:
 
     def keep(self, name: str, profile: Profile) -> None:
         """Keep a profile with which a model answered."""
-        model = self.of(name)
-        if profile != model.profile:
-            model.profile = profile
-            self._write()
-
-    def _write(self) -> None:
+        if profile == self.of(name).profile:
+            return
+        self.of(name).profile = profile
         if self._path is None:
             return
-        profiles = ((name, model.profile) for name, model in sorted(self._models.items()))
-        shown = {k: v.to_dict() for k, v in profiles if v != UNKNOWN and "guessed" not in v.flags}
+        profiles = {name: model.profile for name, model in self._models.items()}
+        shown = {k: v.to_dict() for k, v in profiles.items() if "guessed" not in v.flags}
         try:
             part = self._path.with_suffix(".part")
             part.write_text(json.dumps(shown, indent=1), encoding="utf-8")

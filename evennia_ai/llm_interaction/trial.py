@@ -72,6 +72,7 @@ def trial_request(model: str, line: str, speech: str, timeout_s: float) -> Model
         called=frozenset(("give", "search_memory", "noop")),
         max_tokens=REPLY_TOKENS,
         timeout_s=timeout_s,
+        within_s=timeout_s,
         extra={"temperature": TEMPERATURE},
         speech=speech,
         purpose=TRIAL,

@@ -5,7 +5,7 @@ servers count thoughts and tools into a prompt, others leave out what they had i
 """
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from evennia_ai.history.stored import as_dict, as_list
 
@@ -43,44 +43,6 @@ class Window:
 
     def __str__(self) -> str:
         return f"{self.tokens:,} tokens, by {self.source}"
-
-
-@dataclass(frozen=True)
-class KnownWindow:
-    """What is known of one model's window."""
-
-    served: Window | None = None  # what the server says
-    refused: Window | None = None  # what an overflow told
-
-    def limit(self, listed: int | None = None) -> Window | None:
-        """What prompt and reply may hold by our count; None if nothing is known.
-
-        `listed` is the window in LiteLLM's table.
-        """
-        in_table = Window(listed, TABLE) if listed else None
-        known = filter(None, (self.refused, self.served, in_table))
-        return min(known, key=lambda each: each.tokens, default=None)
-
-    def told(self, served: Window | None) -> "KnownWindow":
-        """With what the server says now; another figure than before replaces what was refused."""
-        if served is None or served == self.served:
-            return self
-        is_new = self.served is not None and self.served.tokens != served.tokens
-        return replace(self, served=served, refused=None if is_new else self.refused)
-
-    def overflowed(self, named: int | None, size: int) -> "KnownWindow":
-        """With the window that an overflow named: less than the size that was refused.
-
-        The size is by our count, 0 for a request that nobody counted.
-        """
-        if named and (named < size or not size):
-            return replace(self, refused=Window(named, NAMED))
-        if not size:
-            return self
-        half = size // 2
-        if half < USABLE_TOKENS < size:
-            half = USABLE_TOKENS
-        return replace(self, refused=Window(max(1, half), HALVED))
 
 
 def as_window(value: object) -> int | None:

@@ -12,18 +12,17 @@ import os
 import re
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
-from evennia_ai.errors import ModelError
-from evennia_ai.history.stored import as_list
+from evennia_ai.history.stored import as_amount, as_count, as_dict, as_dicts, as_list, as_text
 from evennia_ai.language.words import storable, storable_json, storable_value
 from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
-from evennia_ai.llm_interaction.failures import failure_of_end, sorted_failure
+from evennia_ai.llm_interaction.failures import Failure, failure_of_end, sorted_failure
 from evennia_ai.llm_interaction.form import read_form
 from evennia_ai.llm_interaction.own_machine import without_proxy
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
@@ -31,7 +30,8 @@ from evennia_ai.llm_interaction.tokens import use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import FORM, ModelReply, ModelRequest
 
-OFFLINE_PREFIX = "offline/"
+_OFFLINE = "offline"
+OFFLINE_PREFIX = f"{_OFFLINE}/"
 # OpenAI's client insists on a key; local servers accept any.
 _NO_KEY = "none"
 _MASK = "***"
@@ -100,8 +100,8 @@ async def rehearse(litellm: ModuleType) -> None:
 def provider_of(litellm: ModuleType, model: str) -> str:
     """The provider a model's prefix names, empty without a known prefix."""
     prefix, slash, _ = model.partition("/")
-    known = slash and prefix in {str(getattr(one, "value", one)) for one in litellm.provider_list}
-    return prefix if known or prefix + slash == OFFLINE_PREFIX else ""
+    known = {str(getattr(one, "value", one)) for one in litellm.provider_list}
+    return prefix if slash and prefix in {*known, _OFFLINE} else ""
 
 
 def endpoint(
@@ -115,7 +115,7 @@ def endpoint(
     configured address, by OpenAI's protocol; beside the offline model that address is for such.
     """
     provider = provider_of(litellm, model)
-    if provider + "/" == OFFLINE_PREFIX:
+    if provider == _OFFLINE:
         return Endpoint(model, provider)
     if not provider and api_base:
         return Endpoint(f"openai/{model}", "openai", api_base, api_key or _NO_KEY)
@@ -127,9 +127,7 @@ def endpoint(
 
 def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
     """The provider a model belongs to, also for bare names as ``gpt-4o``."""
-    provider = provider_of(litellm, model)
-    if provider + "/" == OFFLINE_PREFIX:  # which has no address
-        provider = ""
+    provider = provider_of(litellm, model).removeprefix(_OFFLINE)  # which has no address
     if provider or api_base:
         return provider or "openai"
     try:
@@ -193,11 +191,10 @@ class Caller:
 
     async def call(
         self, where: Endpoint, request: ModelRequest, profile: Profile = UNKNOWN
-    ) -> ModelReply:
+    ) -> ModelReply | Failure:
         """Make one HTTP call, in the shape of a profile; tokens that nobody counted are 0.
 
-        Raises `ModelError` for an unreadable response, and whatever LiteLLM raises; see
-        `failure_of`.
+        Raises whatever LiteLLM raises; see `failure_of`.
         """
         request = reshaped(request, profile)
         options: dict[str, Any] = {
@@ -205,7 +202,6 @@ class Caller:
             "api_base": where.api_base,
             "api_key": where.api_key,
             "stop": list(request.stop) or None,
-            "tools": storable_value(request.tools) or None,
             profile.limit_field: request.max_tokens,
             # The request's own timeout, not the time left: LiteLLM keeps one client per value.
             "timeout": request.timeout_s,
@@ -218,26 +214,25 @@ class Caller:
         for name in profile.flags:
             options.pop(name, None)
             options.get("extra_body", {}).pop(name, None)
-        completion = request.api == "completion" and not where.is_offline
-        if where.provider == "openai" and (completion or where.api_base):
+        is_completion = request.api == "completion" and not where.is_offline
+        if where.provider == "openai" and (is_completion or where.api_base):
             options["client"] = self._client(where)
-        if completion:
-            options.pop("tools", None)
+        if is_completion:
             options["prompt"] = storable(request.prompt or "")
             response = await self.litellm.atext_completion(**options)
+            return self._read(response, where, request)
+        asked = request.messages or ({"role": "user", "content": request.prompt or ""},)
+        options["messages"] = [dict(each) for each in storable_value(asked)]
+        options["tools"] = storable_value(request.tools) or None
+        if _CLAUDE in where.model.lower():
+            options["cache_control_injection_points"] = _CACHED
+        if where.is_offline:
+            work = functools.partial(self.litellm.completion, **options)
+            loop = asyncio.get_running_loop()
+            response = await loop.run_in_executor(self._offline, work)
         else:
-            asked = request.messages or ({"role": "user", "content": request.prompt or ""},)
-            options["messages"] = [dict(each) for each in storable_value(asked)]
-            if _CLAUDE in where.model.lower():
-                options["cache_control_injection_points"] = _CACHED
-            if where.is_offline:
-                work = functools.partial(self.litellm.completion, **options)
-                loop = asyncio.get_running_loop()
-                response = await loop.run_in_executor(self._offline, work)
-            else:
-                response = await self.litellm.acompletion(**options)
-        reply = self._read(response, where, request)
-        return replace(reply, cost=0.0) if where.is_offline else reply
+            response = await self.litellm.acompletion(**options)
+        return self._read(response, where, request)
 
     def _client(self, where: Endpoint) -> Any:
         """A kept client: LiteLLM would make a new one for each text completion and leak it."""
@@ -251,81 +246,86 @@ class Caller:
             )
         return self._clients[where]
 
-    def _read(self, response: Any, where: Endpoint, request: ModelRequest) -> ModelReply:
+    def _read(self, response: Any, where: Endpoint, request: ModelRequest) -> ModelReply | Failure:
         """LiteLLM's response, of a chat or a text completion, as a reply."""
-        try:
-            choice = response.choices[0]
-            message = getattr(choice, "message", None)
-            _refuse(choice, message)
-            raw = getattr(choice, "text", None) if message is None else message.content
-            usage = getattr(response, "usage", None)
-            # Out of the provider's cache, as OpenAI or as Anthropic names them.
-            details = getattr(usage, "prompt_tokens_details", None)
-            cached = getattr(details, "cached_tokens", 0)
-            cached = int(cached or getattr(usage, "cache_read_input_tokens", 0) or 0)
-            made = getattr(message, "tool_calls", None) or ()
-            text = "" if raw is None else storable(str(raw)).strip()
-            for stop in request.stop:  # some servers know no stops
-                text = text.partition(stop)[0]
-            if request.stop:  # as prose has it: "Good evening," she says.
-                text = text.rstrip(" ,")
-            form = read_form(text, request.called) if request.speech == FORM else None
-            answer = Read(text)
-            if form is not None:
-                answer = replace(read(form.text, {}, request.reported), calls=form.calls)
-            elif not where.is_offline:
-                answer = read(text, request.called, request.reported)
-            return ModelReply(
-                content=answer.text,
-                tool_calls=_tool_calls(made[:MOST_CALLS], answer.calls, request),
-                thought=answer.thought or any(getattr(message, name, None) for name in _THOUGHTS),
-                finish_reason=storable(str(getattr(choice, "finish_reason", "") or "stop")),
-                prompt_tokens=int(getattr(usage, "prompt_tokens", 0) or 0),
-                completion_tokens=int(getattr(usage, "completion_tokens", 0) or 0),
-                cost=self._cost(response, where.model),
-                cached_tokens=cached,
-            )
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise ModelError("the response has not the form of a reply") from error
+        raw = response.model_dump()
+        choice = as_dict(next(iter(as_list(raw.get("choices"))), None))
+        message, usage = as_dict(choice.get("message")), as_dict(raw.get("usage"))
+        if not message and "text" not in choice:
+            return Failure("bad_response")
+        if failure := _fault(choice, message):
+            return failure
+        text = storable(as_text(message.get("content", choice.get("text")))).strip()
+        for stop in request.stop:  # some servers know no stops
+            text = text.partition(stop)[0]
+        if request.stop:  # as prose has it: "Good evening," she says.
+            text = text.rstrip(" ,")
+        answer = _answer(text, request)
+        # Out of the provider's cache, as OpenAI or as Anthropic names them.
+        cached = as_dict(usage.get("prompt_tokens_details")).get("cached_tokens")
+        return ModelReply(
+            content=answer.text,
+            tool_calls=_tool_calls(as_dicts(message.get("tool_calls")), answer.calls, request),
+            thought=answer.thought or any(message.get(name) for name in _THOUGHTS),
+            finish_reason=storable(as_text(choice.get("finish_reason")) or "stop"),
+            prompt_tokens=as_count(usage.get("prompt_tokens")),
+            completion_tokens=as_count(usage.get("completion_tokens")),
+            cost=self._cost(response, where),
+            cached_tokens=as_count(cached or usage.get("cache_read_input_tokens")),
+        )
 
-    def _cost(self, response: Any, model: str) -> float | None:
+    def _cost(self, response: Any, where: Endpoint) -> float | None:
+        if where.is_offline:
+            return 0.0
         try:
-            return float(self.litellm.completion_cost(completion_response=response, model=model))
+            return float(
+                self.litellm.completion_cost(completion_response=response, model=where.model)
+            )
         except Exception:  # noqa: BLE001 - LiteLLM raises a bare Exception for unpriced models
             return None
 
 
-def _refuse(choice: Any, message: Any) -> None:
-    """Raise `ModelError` for a reply that a filter or an error ended, or that is a refusal."""
-    more = getattr(choice, "provider_specific_fields", None) or {}
-    ends = [getattr(choice, "finish_reason", ""), more.get("native_finish_reason")]
-    ends += ["refusal"] if getattr(message, "refusal", None) else []
-    failure = failure_of_end(ends)
+def _answer(text: str, request: ModelRequest) -> Read:
+    """The words and calls of a text, which may be the object that was asked for."""
+    if request.model.startswith(OFFLINE_PREFIX):
+        return Read(text)
+    form = read_form(text, request.called) if request.speech == FORM else None
+    if form is None:
+        return read(text, request.called, request.reported)
+    return replace(read(form.text, {}, request.reported), calls=form.calls)
+
+
+def _fault(choice: Mapping[str, Any], message: Mapping[str, Any]) -> Failure | None:
+    """Why something is no reply that a filter or an error ended, or that is a refusal."""
+    more = as_dict(choice.get("provider_specific_fields"))
     if error := more.get("error"):
-        failure = sorted_failure("server", None, str(error))
-    if failure is not None:
-        raise ModelError(failure.explained, failure.retryable, failure.kind)
+        return sorted_failure("server", None, str(error))
+    refused = "refusal" if message.get("refusal") else None
+    return failure_of_end((choice.get("finish_reason"), more.get("native_finish_reason"), refused))
 
 
 def _tool_calls(
-    made: Sequence[Any], written: Sequence[tuple[str, str]], request: ModelRequest
+    made: Sequence[Mapping[str, Any]], written: Sequence[tuple[str, str]], request: ModelRequest
 ) -> tuple[ChatToolCall, ...]:
     """A provider's calls, else those written as text, in the chat format.
 
     Each gets an id of its own: some servers number their calls from 0 in each reply.
     """
-    sent = (call for message in request.messages for call in as_list(message.get("tool_calls")))
-    used = {"", *(str(call["id"]) for call in sent)}
-    parts = [("", *each) for each in written]
+    used = {""}
+    for message in request.messages:
+        used.update(str(call["id"]) for call in as_dicts(message.get("tool_calls")))
+    parts = [("", name, arguments) for name, arguments in written]
     if made:
-        parts = [
-            (storable(str(call.id)), *repaired(str(name or ""), arguments, request.called))
-            for call in made
-            for name, arguments in [(call.function.name, call.function.arguments)]
-        ]
+        parts = []
+    for call in made[:MOST_CALLS]:
+        function = as_dict(call.get("function"))
+        name, arguments = as_text(function.get("name")), as_text(function.get("arguments"))
+        call_id = storable(as_text(call.get("id")))
+        parts.append((call_id, *repaired(name, arguments, request.called)))
     calls = []
     for call_id, name, arguments in parts:
-        call_id = "call_" + secrets.token_hex(12) if call_id in used else call_id
+        if call_id in used:
+            call_id = "call_" + secrets.token_hex(12)
         used.add(call_id)
         calls.append(tool_call(call_id, storable(name), storable_json(arguments)))
     return tuple(calls)
@@ -346,8 +346,7 @@ def window_of(litellm: ModuleType, model: str) -> int | None:
     the reactor thread.
     """
     known = _listed(litellm, model)
-    limit = known.get("max_input_tokens") or known.get("max_tokens")
-    return int(limit) if limit else None
+    return as_count(known.get("max_input_tokens") or known.get("max_tokens")) or None
 
 
 def price_of(litellm: ModuleType, where: Endpoint) -> tuple[float, float] | None:
@@ -355,11 +354,13 @@ def price_of(litellm: ModuleType, where: Endpoint) -> tuple[float, float] | None
     if where.is_offline:
         return 0.0, 0.0
     known = _listed(litellm, where.model)
-    prices = known.get("input_cost_per_token"), known.get("output_cost_per_token", 0.0)
-    return None if prices[0] is None else (float(prices[0]), float(prices[1] or 0.0))
+    if known.get("input_cost_per_token") is None:
+        return None
+    reply = as_amount(known.get("output_cost_per_token"))
+    return as_amount(known["input_cost_per_token"]), reply
 
 
 def _listed(litellm: ModuleType, model: str) -> dict[str, Any]:
     """What LiteLLM's list has of a model, by its full or its bare name."""
-    names = filter(None, (model, model.partition("/")[2]))
-    return next((known for name in names if (known := litellm.model_cost.get(name))), {})
+    table = litellm.model_cost
+    return as_dict(table.get(model) or table.get(model.partition("/")[2]))

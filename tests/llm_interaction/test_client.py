@@ -2,7 +2,6 @@ import json
 import os
 import time
 import unittest
-from dataclasses import replace
 from unittest.mock import patch
 
 from twisted.internet.defer import CancelledError
@@ -13,7 +12,6 @@ from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
-from evennia_ai.llm_interaction.models import RetryPolicy
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest
 from evennia_ai.turns.tools.base import Text, function_schema
 from tests import loopback
@@ -22,8 +20,7 @@ from tests.waiting import pump_until, wait_for
 
 KEY = "sk-very-secret-0123456789"
 SAID = "the dragon sleeps under the mill"
-ONCE = RetryPolicy(attempts=1)
-QUICK = RetryPolicy(attempts=3, base_s=0.04)
+QUICK = 0.04
 TOOL = function_schema("say", "Speak.", {"text": Text("What to say.")})
 
 
@@ -47,7 +44,7 @@ class LoopbackCase(unittest.TestCase):
 
     def new_client(self, **options):
         made = ModelClient(
-            **{"api_base": self.server.url, "api_key": KEY, "retry": QUICK, **options}
+            **{"api_base": self.server.url, "api_key": KEY, "pause_s": QUICK, **options}
         )
         self.addCleanup(made.cancel_all)
         return made
@@ -158,13 +155,13 @@ class TestReplies(LoopbackCase):
 class TestFaults(LoopbackCase):
     # answer, kind, retryable, HTTP calls made
     FAULTS = (
-        (RESET, "connection", True, 3),
+        (RESET, "connection", True, 2),
         (TRUNCATED, "bad_response", True, 2),
         (loopback.NO_CHOICES, "bad_response", True, 2),
-        (rate_limited(), "rate_limit", True, 3),
-        (failure(500), "server", True, 3),
-        (failure(503), "server", True, 3),
-        (failure(408), "timeout", True, 3),
+        (rate_limited(), "rate_limit", True, 2),
+        (failure(500), "server", True, 2),
+        (failure(503), "server", True, 2),
+        (failure(408), "timeout", True, 2),
         (failure(400), "bad_request", False, 2),
         (failure(401), "auth", False, 1),
         (failure(403), "auth", False, 1),
@@ -209,7 +206,6 @@ class TestFaults(LoopbackCase):
 
     def test_odd_bodies(self):
         """Whatever a server calls an answer, the caller gets a reply or a `ModelError`."""
-        self.client = self.new_client(retry=replace(QUICK, threshold=999))
         message = '{"choices": [{"index": 0, "message": %s}]}'
         for raw in (
             "<html>Welcome</html>",
@@ -518,20 +514,23 @@ class TestFallbacks(LoopbackCase):
 
 class TestBreakerAndCancellation(LoopbackCase):
     def test_open_goes_straight_to_the_fallback(self):
-        """Once open, the failing model is not asked at all, and half-open once."""
+        """A model that fails twice is not asked at all for a while, where another answers."""
         clock = Clock()
-        policy = replace(QUICK, threshold=4, cooldown_s=30)
-        self.client = self.new_client(clock=clock.seconds, retry=policy)
+        self.client = self.new_client(clock=clock.seconds)
         self.server.respond = lambda body: failure(500) if body["model"] == "a" else text("B")
-        for waited_s, times in ((0, 3), (0, 4), (0, 4), (29, 4), (1, 5)):
+        for waited_s, times in ((0, 2), (0, 2), (9, 2), (1, 4)):
             clock.advance(waited_s)
             self.assertEqual(self.ask(model="a", fallback_models=("b",)).model, "b")
             self.assertEqual([body["model"] for body in self.server.bodies].count("a"), times)
+        self.assertEqual(self.fail(model="a").kind, "breaker_open")
+        clock.advance(10)
+        for _ in range(3):
+            self.assertEqual(self.fail(model="a").kind, "server")
 
     def test_bad_requests_do_not_open_it(self):
         """A request that is refused as such says nothing against the model."""
         self.server.respond = lambda body: failure(400)
-        for _ in range(QUICK.threshold + 2):
+        for _ in range(7):
             self.assertEqual(self.fail(model="a").kind, "bad_request")
 
     def cancelled(self, call):
@@ -583,7 +582,7 @@ class TestSecretsAndProbes(LoopbackCase):
                 self.server.respond = lambda body, answer=answer: answer
                 error = self.fail()
                 told += [str(error), repr(error), repr(error.__cause__), repr(error.__context__)]
-            pump_until(lambda: len(events) >= 5)
+            pump_until(lambda: len(events) >= 3)
         told += [formatEvent(event) or repr(event) for event in events]
         for line in [*told, *logs.output]:
             self.assertNotIn(KEY, line)
@@ -594,9 +593,6 @@ class TestSecretsAndProbes(LoopbackCase):
         said = wire.masked(f"key {KEY}\nor sk-other-987654 Bearer abc.def " + "x" * 999, KEY, None)
         self.assertEqual(said[:27], "key *** or *** Bearer *** x")
         self.assertEqual(len(said), 300)
-        address = self.new_client(api_base="http://me:pass word@host:1/v1".replace(" ", ""))
-        self.assertIn("http://***@host:1/v1", repr(address))
-        self.assertIn(self.server.url, repr(self.client))
 
     def test_probe_of_a_model_that_does_not(self):
         """A failing probe says what is wrong in one line, with the key masked, after one try."""
@@ -609,8 +605,7 @@ class TestSecretsAndProbes(LoopbackCase):
 
     def test_probe_of_a_model_that_rests(self):
         """Who asks for a probe gets one, and its success ends the rest."""
-        self.client = self.new_client(retry=replace(QUICK, threshold=1, cooldown_s=999))
-        self.server.script(failure(500))
+        self.server.script(failure(402))
         self.fail()
         self.assertEqual(self.fail().kind, "breaker_open")
         self.assertTrue(wait_for(self.client.probe("any")).content)

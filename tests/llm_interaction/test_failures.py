@@ -7,9 +7,10 @@ import unittest
 from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction.failures import (
     failure_of,
+    header_wait_s,
     sorted_failure,
+    told_wait_s,
 )
-from evennia_ai.llm_interaction.waits import header_wait_s, told_wait_s
 
 # Kind, status, text; the texts are of public documents and reports.
 SAID = (
@@ -223,7 +224,7 @@ class TestFailures(unittest.TestCase):
                 failure = sorted_failure(BY_STATUS.get(status, "server"), status, text)
                 self.assertEqual(failure.kind, kind)
                 passes = kind in ("rate_limit", "server", "bad_response")
-                self.assertEqual(failure.retryable, passes)
+                self.assertEqual(failure.does == "wait", passes)
 
     def test_waits_in_texts(self):
         """Times are read in the forms that providers write them."""

@@ -7,60 +7,23 @@ from pathlib import Path
 from twisted.internet.task import Clock
 
 from evennia_ai.llm_interaction.failures import Failure
-from evennia_ai.llm_interaction.models import Model, Models, RetryPolicy
+from evennia_ai.llm_interaction.models import Model, Models
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, plainest, taught
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 
 class TestRest(unittest.TestCase):
-    def setUp(self):
-        self.clock = Clock()
-        policy = RetryPolicy(threshold=3, cooldown_s=10)
-        self.model = Model(policy, self.clock.seconds)
-
-    def fail_times(self, times):
-        for _ in range(times):
-            self.model.failed()
-
-    def test_failures_in_a_row(self):
-        """A model rests after some of them; a success between them starts the count anew."""
-        self.fail_times(2)
-        self.model.succeeded()
-        self.fail_times(2)
-        self.assertFalse(self.model.is_resting)
-        self.model.failed()
-        self.clock.advance(9.9)
-        self.assertTrue(self.model.is_resting)
-
-    def test_after_a_rest(self):
-        """One failure is enough for the next rest; a success ends them."""
-        self.fail_times(3)
-        self.clock.advance(10)
-        self.assertFalse(self.model.is_resting)
-        self.model.failed()
-        self.assertTrue(self.model.is_resting)
-        self.model.succeeded()
-        self.model.failed()
-        self.assertFalse(self.model.is_resting)
-
-    def test_waits(self):
-        """They double, half of each is random; what is final or takes too long is given up."""
-        policy = RetryPolicy(attempts=5, base_s=1, max_wait_s=6)
-        for failure, attempt, least_s, most_s in (
-            (Failure("server"), 1, 0.5, 1),
-            (Failure("server"), 2, 1, 2),
-            (Failure("rate_limit", 429, 5.0), 1, 5, 5),
-        ):
-            with self.subTest(failure=failure, attempt=attempt):
-                wait_s = policy.wait_s(failure, attempt)
-                self.assertTrue(least_s <= wait_s <= most_s, wait_s)
-        for failure, attempt in (
-            (Failure("server"), 5),
-            (Failure("auth"), 1),
-            (Failure("bad_response"), 2),
-            (Failure("rate_limit", 429, 7.0), 1),
-        ):
-            self.assertIsNone(policy.wait_s(failure, attempt), failure)
+    def test_a_rest(self):
+        """It ends by itself; a longer one holds, and none is longer than five minutes."""
+        clock = Clock()
+        model = Model(clock.seconds)
+        for rest_s, waited_s, is_resting in ((10, 0, True), (5, 9, True), (0, 2, False)):
+            model.rest(rest_s)
+            clock.advance(waited_s)
+            self.assertIs(model.is_resting, is_resting)
+        model.rest(9_999)
+        clock.advance(301)
+        self.assertFalse(model.is_resting)
 
 
 class TestBook(unittest.TestCase):
@@ -70,7 +33,7 @@ class TestBook(unittest.TestCase):
         self.book = self.models()
 
     def models(self):
-        return Models(RetryPolicy(), Clock().seconds, self.path)
+        return Models(Clock().seconds, self.path)
 
     def taught(self, profile, outcome, said="", **more):
         if isinstance(outcome, str):

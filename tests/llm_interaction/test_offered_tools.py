@@ -81,7 +81,7 @@ class TestTrial(unittest.TestCase):
     def test_a_server_that_is_down(self):
         """What cannot be tried is unknown; what cannot be asked for is no way to call tools."""
         server = self.server()
-        client = self.client(server, retry=QUICK)
+        client = self.client(server, pause_s=QUICK)
         server.stop()
         with self.assertRaises(ModelError):
             wait_for(client.trial(MODEL))

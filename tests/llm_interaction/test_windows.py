@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction.failures import is_overflow, named_window
+from evennia_ai.llm_interaction.models import Model
 from evennia_ai.llm_interaction.windows import (
     HALVED,
     LEAST_TOKENS,
@@ -15,7 +16,6 @@ from evennia_ai.llm_interaction.windows import (
     NAMED,
     PROPS,
     TABLE,
-    KnownWindow,
     Window,
     window_in,
 )
@@ -124,28 +124,30 @@ class TestAnswers(unittest.TestCase):
 class TestKnown(unittest.TestCase):
     def test_least_and_its_source(self):
         """The least of table, server and overflow counts, with its source."""
-        known = KnownWindow()
-        self.assertIsNone(known.limit())
-        self.assertEqual(known.limit(9000), Window(9000, TABLE))
-        known = known.told(Window(8192, PROPS))
-        self.assertEqual(known.limit(9000), Window(8192, PROPS))
-        known = known.overflowed(4096, 6500)
-        self.assertEqual(known.limit(9000), Window(4096, NAMED))
+        model = new_model()
+        self.assertIsNone(model.window())
+        self.assertEqual(model.window(9000), Window(9000, TABLE))
+        model.serves(Window(8192, PROPS))
+        self.assertEqual(model.window(9000), Window(8192, PROPS))
+        model.refuses(4096, 6500)
+        self.assertEqual(model.window(9000), Window(4096, NAMED))
         # What an overflow told holds until the server says another window.
-        for served, limit in ((None, 4096), (8192, 4096), (6000, 6000)):
-            known = known.told(served and Window(served, PROPS))
-            self.assertEqual(known.limit().tokens, limit)
+        for served, limit in ((8192, 4096), (6000, 6000)):
+            model.serves(Window(served, PROPS))
+            self.assertEqual(model.window().tokens, limit)
 
     def test_a_named_window_replaces_a_guess(self):
         """A guess gives way to a window that is named."""
-        known = KnownWindow().overflowed(None, 2000)
-        self.assertEqual(known.limit(), Window(1000, HALVED))
-        known = known.overflowed(1500, 0)
-        self.assertEqual(known.limit(), Window(1500, NAMED))
-        self.assertEqual(known.overflowed(None, 0), known)
+        model = new_model()
+        model.refuses(None, 2000)
+        self.assertEqual(model.window(), Window(1000, HALVED))
+        model.refuses(1500, 0)
+        model.refuses(None, 0)
+        self.assertEqual(model.window(), Window(1500, NAMED))
         # A server that refuses far less than its table says has another window.
-        known = KnownWindow().overflowed(None, 5000)
-        self.assertEqual(known.limit(128000), Window(2500, HALVED))
+        model = new_model()
+        model.refuses(None, 5000)
+        self.assertEqual(model.window(128000), Window(2500, HALVED))
 
     @given(
         st.lists(st.tuples(sizes, st.none() | sizes)),
@@ -155,8 +157,14 @@ class TestKnown(unittest.TestCase):
     @FEW
     def test_the_limit_falls_below_what_was_refused(self, refused, listed, served):
         """After each overflow the limit is less than the refused request, whatever it named."""
-        known = KnownWindow(served and Window(served, PROPS))
+        model = new_model()
+        if served:
+            model.serves(Window(served, PROPS))
         for prompt, named in refused:
-            known = known.overflowed(named, prompt + 500)
-            self.assertLess(known.limit(listed).tokens, prompt + 500)
-            self.assertGreaterEqual(known.limit(listed).tokens, 1)
+            model.refuses(named, prompt + 500)
+            self.assertLess(model.window(listed).tokens, prompt + 500)
+            self.assertGreaterEqual(model.window(listed).tokens, 1)
+
+
+def new_model():
+    return Model(lambda: 0.0)

@@ -48,7 +48,7 @@ class TestHostileSummariser(WireTest):
     def setUp(self):
         self.generation, self.told = 0, []
         super().setUp()
-        self.client = WatchedClient(api_base=self.server.url, api_key="sk-test", retry=QUICK)
+        self.client = WatchedClient(api_base=self.server.url, api_key="sk-test", pause_s=QUICK)
         services.use(model=self.client)
         self.script.log = lambda text, warning=False: self.told.append(text)
         self.addCleanup(self.script.__dict__.pop, "log")

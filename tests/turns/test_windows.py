@@ -69,7 +69,7 @@ class SmallWindow(WireTest):
         """Put a small server in place of the game's model, which may name a window if asked."""
         self.small = SmallServer(**options).start()
         self.addCleanup(self.small.stop)
-        client = ModelClient(api_base=self.small.url, home_model=conf.model_name(), retry=QUICK)
+        client = ModelClient(api_base=self.small.url, home_model=conf.model_name(), pause_s=QUICK)
         services.use(model=client)
         if names:
             self.small.pages["/props"] = {"default_generation_settings": {"n_ctx": names}}
