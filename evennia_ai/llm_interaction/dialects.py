@@ -16,7 +16,7 @@ import html
 import itertools
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,15 +63,18 @@ def read(text: str, tools: Tools = (), reported: bool = False) -> Read:
             ``</think>`` must not erase what stands before, so that quoted marks stay.
     """
     body = text[:MOST_CHARS].replace("\r\n", "\n").strip(_BLANKS)
-    if not reported:
+    if reported:
+        rest = _REPORTED_THOUGHT.sub("", body)
+        calls = _of_report(rest, tools)
+        rest = "" if calls else rest.strip()
+    else:
         body = _of_channels(_named_alike(_BROKEN_OFF.sub("", body)), tools)
-    body, unclosed = _without_thoughts(body, reported)
-    body = body.strip() if reported else _own_turn(body.strip())
-    calls, rest = _calls(_of_tools(body, tools, reported), tools, reported)
-    if unclosed and not calls:  # a model that calls a tool in mid-thought closes only the call
-        calls = _marked(_of_tools(unclosed, tools, False), tools, False)[0]
-    rest = rest if reported else _undressed(_without_marks(rest))
-    return Read(rest.strip(), tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
+        body, unclosed = _without_thoughts(body)
+        calls, rest = _calls(_own_turn(body.strip()), tools)
+        if not calls:  # a model that calls a tool in mid-thought closes only the call
+            calls = _marked(unclosed, tools)[0]
+        rest = _undressed(_without_marks(rest)).strip()
+    return Read(rest, tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
 
 
 def replacements(*rows: str | tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
@@ -95,7 +98,7 @@ _BROKEN_OFF = re.compile(
 _ALIKE = replacements(
     r"\A#{1,4} (?:thinking|thoughts?|reasoning|analysis)\b(?s:.{0,5000}?)\n(?=#{1,4} )",
     # words of a story, too, which are thoughts only in a pair
-    r"\A<(internal|planning|deliberation|inner_\w{1,20})>(?s:.{0,5000}?)</\1>",
+    r"\A<(internal|plan|planning|details|deliberation|inner_\w{1,20})\b[^<>]*>(?s:.{0,5000}?)</\1>",
     (r"(?:&lt;|\uff1c)(/?[\w|][\w|:=\"' ]{0,40})(?:&gt;|\uff1e)", r"<\1>"),
     (r"<\s?\|\s?(\w{1,40})\s?\|\s?>", r"<|\1|>"),
     r"\]<\]\w{1,20}\[>\[|<\|from\|>\s*\w{1,60}\s*",
@@ -133,21 +136,11 @@ def _named_alike(text: str) -> str:
 
 # Forms that are calls only with the name of a tool in them: its own tag, and a text that ends with
 # an action as ReAct has it.
-_OWN_TAG = r"<(?P<name>{names})>(?P<body>.{{0,2000}}?)</(?P=name)>"
-_REACT = (
+_OF_TOOLS = (
+    r"<(?P<name>{names})>(?P<body>.{{0,2000}}?)</(?P=name)>",
     r"\A(?:.*\n)??[*_]*Action[*_]*:[*_ \t]*(?P<name>{names})[*_ \t]*\n\s*[*_]*Action Input[*_]*:"
-    r"[*_ \t]*(?P<body>.*?)(?:\nObservation\b.*)?\Z"
+    r"[*_ \t]*(?P<body>.*?)(?:\nObservation\b.*)?\Z",
 )
-
-
-def _of_tools(text: str, tools: Tools, reported: bool) -> str:
-    """A text in which such forms are calls in marks; in a report a tag may be quoted."""
-    names = "|".join(map(re.escape, tools))
-    forms = (_REACT,) if reported else (_OWN_TAG, _REACT)
-    for form in forms if names else ():
-        pattern = re.compile(form.format(names=names), re.S | re.I)
-        text = pattern.sub(r"<function=\g<name>>\g<body></function>", text)
-    return text
 
 
 # Channels (OpenAI's Harmony): `<|start|>assistant<|channel|>analysis<|message|>…<|end|>`. Models
@@ -162,6 +155,11 @@ _HEADER = re.compile(
     r"(?:[ \t]*to=[\w.]+?(?=\s|<|(?:json|code)?\s*\{|\Z))?(?:[ \t]*:)?)"
 )
 _ENDED = re.compile(r"<\|(?:end|call|return)\|>|<channel\|>")
+_CHANNEL = re.compile(
+    f"(?P<header>{_HEADER.pattern})(?P<body>.*?)"
+    rf"(?:{_ENDED.pattern}|(?={_HEADER.pattern})|\Z)",
+    re.S,
+)
 # A text whose marks were dropped, and where a channel of it begins.
 _BARE = re.compile(
     rf"\A(?:{_CHANNELS}[ \t]*\n|(?:{_CHANNELS}\s+)?to=(?P<to>[\w.\-]+))|assistant{_CHANNELS}"
@@ -179,20 +177,19 @@ def _of_channels(text: str, tools: Tools) -> str:
         if bare["to"] and bare["to"] not in _EVERYBODY and not _called(bare[0], tools):
             return text
         text = _BEGINS.sub("<|end|><|channel|>", text)
-    headers = list(_HEADER.finditer(text))
-    if not headers:
+    first = _HEADER.search(text)
+    if first is None:
         return text
-    ends = [*(header.start() for header in headers[1:]), len(text)]
-    before = text[: headers[0].start()]
-    spoken = ["" if _ENDED.search(before) else before]
-    for header, end in zip(headers, ends, strict=True):
-        body, *rest = _ENDED.split(text[header.end() : end], maxsplit=1)
-        if called := _called(header[0], tools):
-            spoken.append(f"<function={called[-1]}>{body}</function>")
-        elif "final" in header[0]:
-            spoken.append(body)
-        spoken += rest
-    return "".join(spoken).strip()
+
+    def spoken(channel: re.Match[str]) -> str:
+        if called := _called(channel["header"], tools):
+            return f"<function={called[-1]}>{channel['body']}</function>"
+        return channel["body"] if "final" in channel["header"] else ""
+
+    before = text[: first.start()]
+    if _ENDED.search(before):
+        before = ""
+    return (before + _CHANNEL.sub(spoken, text[first.start() :])).strip()
 
 
 def _called(header: str, tools: Tools) -> list[str]:
@@ -201,70 +198,56 @@ def _called(header: str, tools: Tools) -> list[str]:
     return [n for n in names if n.startswith("functions.") or _known(n, tools) in tools]
 
 
-# Thoughts. A group is what closes.
+# Thoughts.
 
-_THOUGHT_WORDS = (
-    r"\w{0,20}(?:think|thought|reason|scratch_?pad|monologue|reflect|chain_of_thought|analysis)"
-    r"\w{0,20}|details|plan|\u601d\u8003"
+_WORDS = (
+    r"(?:\w{0,20}(?:think|thought|reason|scratch_?pad|monologue|reflect|chain_of_thought|analysis)"
+    r"\w{0,20}|\u601d\u8003)"
 )
-_THOUGHT = re.compile(
-    r"<\s?(/?)\s?(?:\w+:)?(?:" + _THOUGHT_WORDS + r")\b[^<>]*>"  # <think>, <seed:think>
-    r"|\[(/?)(?:THINK|THINKING|REASONING)\]"  # Magistral
-    r"|\u25c1(/?)think\u25b7"  # Kimi
-    r"|<\|(?:(/|end_(?:of_)?)|start_|begin_of_)?(?:" + _THOUGHT_WORDS + r")\|>"
-    r"|<\|inner_(?:prefix|(suffix))\|>"  # Apertus
-    r"|<(channel)\|>",  # Gemma
-    re.I,
+_CLOSES = (
+    rf"(?:<\s?/\s?(?:\w+:)?{_WORDS}\b[^<>]*>"  # </think>, </seed:think>
+    r"|\[/(?:THINK|THINKING|REASONING)\]"  # Magistral
+    r"|\u25c1/think\u25b7"  # Kimi
+    rf"|<\|(?:/|end_(?:of_)?){_WORDS}\|>|<\|{_WORDS}_end\|>"
+    r"|<\|inner_suffix\|>"  # Apertus
+    r"|<channel\|>)"  # Gemma
+)
+_OPENS = (
+    rf"(?:<\s?(?:\w+:)?{_WORDS}\b[^<>]*>|\[(?:THINK|THINKING|REASONING)\]|\u25c1think\u25b7"
+    rf"|<\|(?:start_|begin_of_)?{_WORDS}\|>|<\|inner_prefix\|>)"
+)
+_THOUGHT = re.compile(f"(?P<closes>{_CLOSES})|{_OPENS}", re.I)
+# In a report a mark may be quoted, but at its beginning, or alone on a line.
+_REPORTED_THOUGHT = re.compile(
+    rf"\A\s*(?:{_OPENS}.*?{_CLOSES}|(?:.*?\n)?[ \t]*{_CLOSES}[ \t]*(?=\n|\Z))\s*", re.S | re.I
 )
 # What a thought that is never closed gives way to: the header of the answer.
 _ANSWER = re.compile(
     r"<\|(?:begin|start|im_start|start_header_id)\|>\s*assistant\b"
     r"|<\|(?:content_text|begin_of_solution|START_RESPONSE)\|>|<(?:final_)?(?:answer|response)>"
 )
-# Names that are also a story's words: thoughts only where they begin a line.
-_WEAK = re.compile(r"<\s?/?\s?(?:details|plan)\b", re.I)
-_AROUND = 8
 
 
-def _without_thoughts(text: str, reported: bool) -> tuple[str, str]:
+def _without_thoughts(text: str) -> tuple[str, str]:
     """Text without thoughts, and the thought at its end that is not closed.
 
     A closing mark without an opening one ends a thought that began with the text: some chat
     templates swallow the first. One pass, so that hostile nesting costs no more.
     """
-    kept: list[str] = []
+    words: list[str] = []
     depth, at = 0, 0
     for mark in _THOUGHT.finditer(text):
-        closes = any(mark.groups()) or mark[0].lower().endswith("_end|>")
-        weak = _WEAK.match(mark[0])
-        if (reported or weak) and not depth and not _stands_apart(mark, at, closes):
-            continue
-        if weak and closes and not depth:
-            continue
-        if not closes:
-            if not depth:
-                kept.append(text[at : mark.start()])
-            depth += 1
-        elif depth:
-            depth -= 1
-        else:
-            kept.clear()
+        if not depth:
+            words.append(text[at : mark.start()])
+        depth += -1 if mark["closes"] else 1
+        if depth < 0:
+            words, depth = [], 0
         at = mark.end()
     if not depth:
-        return "".join([*kept, text[at:]]), ""
-    answer = None if reported else _ANSWER.search(text, at)
-    return "".join([*kept, text[answer.end() :] if answer else ""]), "" if reported else text[at:]
-
-
-def _stands_apart(mark: re.Match[str], begin: int, closes: bool) -> bool:
-    """Whether a mark that may be quoted begins a line, and a closing one is alone on it.
-
-    The mark before ends at `begin`.
-    """
-    before = mark.string[max(begin, mark.start() - _AROUND) : mark.start()].rstrip(" \t")
-    after = mark.string[mark.end() : mark.end() + _AROUND].lstrip(" \t")
-    is_first = not before or before.endswith("\n")
-    return is_first and (not closes or not after or after.startswith("\n"))
+        return "".join([*words, text[at:]]), ""
+    if answer := _ANSWER.search(text, at):
+        words.append(text[answer.end() :])
+    return "".join(words), text[at:]
 
 
 # The end of a turn, and the header of the next one. What stands behind is another's.
@@ -332,8 +315,6 @@ _MARKS_OF_CALLS = "|".join(
     rf"(?:{first})(?P<body>.*?)(?:(?P<end>{last})|\Z)" for first, last in _MARKED
 )
 _CALL = regex.compile(_MARKS_OF_CALLS, re.M | re.I | re.S)
-# In a report a quoted one stays.
-_REPORTED_CALL = regex.compile(rf"^[ \t]*(?:{_MARKS_OF_CALLS})", re.M | re.I | re.S)
 # Agents that write the action as an object.
 _ACTION = re.compile(r"\A\s*+(?:(?:Question|Plan|Thought):.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
@@ -344,11 +325,11 @@ _LABEL = re.compile(
 )
 
 
-def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
+def _calls(text: str, tools: Tools) -> tuple[list[Call], str]:
     """The calls in a text without thoughts, and the rest of it."""
-    calls, rest = _marked(text, tools, reported)
+    calls, rest = _marked(text, tools)
     if not calls:
-        calls = _unmarked(text if reported else _without_marks(text), tools, reported and not tools)
+        calls = _unmarked(_without_marks(text), tools)
         rest = "" if calls else rest
     if calls:
         rest = "\n".join(filter(str.strip, rest.split("\n")))
@@ -356,8 +337,21 @@ def _calls(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
     return calls, rest
 
 
-def _marked(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
+def _of_report(text: str, tools: Tools) -> list[Call]:
+    """The calls that stand in place of a report: such as it begins with, or is as a whole."""
+    if _CALL.match(text):
+        return _marked(text, tools)[0]
+    if not tools and re.match(rf"[\[{{]|{_NAME}\(", text):
+        tools = {name for name, _ in _payload(text, ())}
+    return _unmarked(text, tools)
+
+
+def _marked(text: str, tools: Tools) -> tuple[list[Call], str]:
     """The calls in marks, and the rest of the text."""
+    names = "|".join(map(re.escape, tools))
+    for form in _OF_TOOLS if names else ():
+        pattern = re.compile(form.format(names=names), re.S | re.I)
+        text = pattern.sub(r"<function=\g<name>>\g<body></function>", text)
     calls: list[Call] = []
 
     def taken(mark: regex.Match[str]) -> str:
@@ -368,18 +362,16 @@ def _marked(text: str, tools: Tools, reported: bool) -> tuple[list[Call], str]:
         calls.extend(read)
         return "" if read or mark["end"] is not None else mark[0]
 
-    return calls, (_REPORTED_CALL if reported else _CALL).sub(taken, text)
+    return calls, _CALL.sub(taken, text)
 
 
-def _unmarked(text: str, tools: Tools, any_name: bool) -> list[Call]:
-    """The calls that a whole text is, of known tools or of any."""
+def _unmarked(text: str, tools: Tools) -> list[Call]:
+    """The calls of known tools that a whole text is; a name alone is a word, too."""
     body = _unfenced(_ACTION.sub("", text)).strip("`*")
+    if body in tools and body != "noop":
+        return []
     made = [repaired(*each, tools) for each in _payload(body, tools)]
-    if any_name:
-        is_call = bool(re.match(rf"[\[{{]|{_NAME}\(", body))
-    else:  # a name alone is a word, too
-        is_call = all(name in tools for name, _ in made) and (body not in tools or body == "noop")
-    return made if is_call else []
+    return made if all(name in tools for name, _ in made) else []
 
 
 # What stands in a call: JSON, XML, Python, or a name and arguments.
@@ -392,8 +384,10 @@ _XML = re.compile(
     re.S,
 )
 _INNER = re.compile(
-    rf"<(?:function=|(?:function|invoke) name=\"?)(?P<name>{_NAME})\"?>"
-    rf"|<(?:tool_)?name>\s*(?P<tag>{_NAME})\s*</(?:tool_)?name>"
+    rf"(?:<(?:function=|(?:function|invoke) name=\"?)(?P<name>{_NAME})\"?>"
+    rf"|<(?:tool_)?name>\s*(?P<tag>{_NAME})\s*</(?:tool_)?name>)"
+    r"(?P<body>.*?)(?:</(?:function|invoke)>|(?=<function[= ]|<invoke |<(?:tool_)?name>)|\Z)",
+    re.S,
 )
 _NAMED = re.compile(
     rf"\s*+(?:function<\|tool_sep\|>|(?:call)?:)?(?P<name>{_NAME})(?::\d+)?"
@@ -420,12 +414,8 @@ def _payload(body: str, tools: Tools) -> Iterator[Call]:
     body = _STRING.sub(lambda found: _dumped(found[2]), _WRAPPERS.sub("", body))
     body = _unfenced(body).removeprefix("await ").rstrip("; \n")
     if inner := list(_INNER.finditer(body)):
-        ends = [*(each.start() for each in inner[1:]), len(body)]
-        for each, end in zip(inner, ends, strict=True):
-            yield (
-                each["name"] or each["tag"],
-                re.split(r"</(?:function|invoke)>", body[each.end() : end])[0],
-            )
+        for each in inner:
+            yield each["name"] or each["tag"], each["body"]
     elif body[:1] in ("{", "[") and (made := list(_of_values(_loaded(body), tools))):
         yield from made
     elif body.startswith("[") or (body.endswith(")") and "(" in body):
@@ -446,29 +436,28 @@ def _unfenced(text: str) -> str:
 def _of_values(value: object, tools: Tools) -> Iterator[Call]:
     """Calls as JSON values, in the forms of APIs and of agents."""
     for item in value if isinstance(value, list) else [value]:
-        if not isinstance(item, Mapping):
+        if not isinstance(item, dict):
             continue
         inner = next(filter(None, map(item.get, _CALL_KEYS)), None)
-        if isinstance(inner, list | Mapping):
+        if isinstance(inner, list | dict):
             yield from _of_values(inner, tools)
             continue
-        [(only, value), *more] = item.items() or [("", None)]
-        if not more and isinstance(value, Mapping) and _known(str(only), tools) in tools:
-            yield str(only), _dumped(value)  # {"say": {"text": …}}
-            continue
         # A key without what it is the key of: ``tool_name``, ``Action_Input``.
-        fields = {_PREFIX.sub("", str(key).lower()): value for key, value in item.items()}
-        key = next((key for key in _NAME_KEYS if isinstance(fields.get(key), str)), None)
+        keys = {_PREFIX.sub("", key.lower()): key for key in item}
+        key = next((key for key in _NAME_KEYS if isinstance(item.get(keys.get(key)), str)), None)
         if key is None:
+            for name, arguments in item.items():  # {"say": {"text": …}}
+                if len(item) == 1 and isinstance(arguments, dict) and _known(name, tools) in tools:
+                    yield name, _dumped(arguments)
             continue
-        name = fields.pop(key)
-        given = next((key for key in _ARGUMENT_KEYS if key in fields), None)
+        others = dict(item)
+        name = others.pop(keys[key])
+        given = next((keys[each] for each in _ARGUMENT_KEYS if each in keys), None)
         if given is not None:
-            yield name, _dumped(fields[given] or {})
-        elif key == "name" and not fields:
+            yield name, _dumped(item[given] or {})
+        elif key == "name" and not others:
             yield name, "{}"
         elif key != "type" and _known(name, tools) in tools:  # {"action": "say", "text": …}
-            others = {k: v for k, v in item.items() if _PREFIX.sub("", str(k).lower()) != key}
             yield name, _dumped(others)
 
 
@@ -478,18 +467,14 @@ def _python(body: str) -> Iterator[Call]:
         tree = ast.parse(body.rstrip("; \n"), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    for node in tree.elts if isinstance(tree, ast.List) else [tree]:
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "print" and node.args:
-            node = node.args[0]
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         try:
-            name = ast.unparse(node.func)
             given = _loaded(ast.unparse(node.args[0])) if node.args else {}
-            if not isinstance(given, dict):
-                continue
-            given |= {each.arg: ast.literal_eval(each.value) for each in node.keywords if each.arg}
-            yield name, _dumped(given)
+            if isinstance(given, dict):
+                named = {each.arg: ast.literal_eval(each.value) for each in node.keywords}
+                yield ast.unparse(node.func), _dumped({**given, **named})
         except (ValueError, TypeError, SyntaxError, RecursionError):
             continue
 
@@ -547,8 +532,9 @@ def _known(name: str, tools: Tools) -> str:
     parts = re.split(
         r"[./:]|__|^(?:functions?|tools?)_|_(?:tool|function)$", name.partition("<")[0]
     )
-    meant = [folded(each) for each in (name, *reversed(parts)) if each]
-    return next((each for part in meant for each in tools if folded(each) == part), name)
+    meant = {folded(tool): tool for tool in tools}
+    folds = map(folded, (name, *reversed(parts)))
+    return next((meant[each] for each in folds if each in meant), name)
 
 
 def repaired(name: str, arguments: str, tools: Tools) -> Call:
@@ -565,7 +551,7 @@ _MARKS = re.compile(
     r"|</[A-Za-z][^<>\n]{0,40}>|\[/[A-Za-z][\w ]{0,30}\]"
     r"|<(?:answer|response|reply|message|dialogue|speech|end|stop|final|output|code|co|tools|sep"
     r"|sop"
-    r"|function(?:=[^<>]*)?|invoke|parameter"
+    r"|function(?:=[^<>]*)?|invoke|parameter|details|plan"
     r"|s|eos|bos|pad|unk|unused\d+|0x[0-9A-Fa-f]{2}|\w{1,30}_\w{1,30})(?:[ =:][^<>\n]*)?>"
     r"|<\w+:(?:think|tool_call|eos|bos|pad)>|\u273f\w+\u273f:?\s*"
     r"|\u3010\d+:\d+[^\u3011]{0,40}\u3011|\bciteturn\w+|\[INST\]|<</?SYS>>"
