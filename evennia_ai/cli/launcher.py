@@ -28,19 +28,18 @@ evennia ai remove    export every assistant and book of lore to a file, then del
 evennia ai remove --yes    the same without a question"""
 # How often the doctor says that a check still goes on.
 STILL_S = 5.0
-_WORK: "dict[tuple[str, ...], Callable[[], int]]" = {
-    ("doctor",): lambda: doctor(),
-    ("remove",): lambda: remove(),
-    ("remove", "--yes"): lambda: remove(is_sure=True),
-}
 
 
 def main(*args: str) -> None:
     """Run ``evennia ai <args>`` and end the process; its exit code is 1 on a fault."""
-    if work := _WORK.get(args):
-        sys.exit(1 if work() else 0)
-    print(USAGE)
-    sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
+    if args == ("doctor",):
+        faults = doctor()
+    elif args in (("remove",), ("remove", "--yes")):
+        faults = remove(is_sure="--yes" in args)
+    else:
+        print(USAGE)
+        sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
+    sys.exit(1 if faults else 0)
 
 
 def doctor(*names: str) -> int:

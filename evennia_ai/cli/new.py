@@ -4,7 +4,6 @@ The installed Evennia supplies every module that its version needs; our template
 differences, so it serves several versions of Evennia.
 """
 
-import importlib.util
 import os
 import re
 import secrets
@@ -33,26 +32,20 @@ def create_game(folder: str | os.PathLike[str]) -> Path:
             f"`{target.name}` cannot be a game's name: start with a letter, use only letters, "
             "digits, `_` and `-`, and avoid names of Python packages the game needs."
         )
-    if not target.parent.is_dir():
-        raise ConfigError(f"`{target.parent}` is not a folder: make it first.")
     is_other = target.is_file() or target.is_symlink()
     if is_other or (target.is_dir() and any(target.iterdir())):
         what = "is not a folder" if is_other else "is not empty"
         start = f", or type: evennia-ai start {folder}" if is_game(target) else "."
         raise ConfigError(f"`{folder}` already exists and {what}: choose another name{start}")
     try:
-        draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as base:
+            draft = Path(base, target.name)
+            _fill(draft, target.name)
+            if target.exists():
+                target.rmdir()
+            draft.rename(target)
     except OSError as error:
-        raise ConfigError(f"`{target.parent}` cannot be written to: {error.strerror}.") from error
-    try:
-        _fill(draft, target.name)
-        if target.exists():
-            target.rmdir()
-        draft.rename(target)
-    except OSError as error:
-        raise ConfigError(f"`{target}` could not be made: {error.strerror}.") from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        raise ConfigError(f"`{target}` cannot be written: {error.strerror}.") from error
     return target
 
 
@@ -70,20 +63,15 @@ def game_folder(folder: str | os.PathLike[str]) -> Path:
 
 
 def _fill(draft: Path, name: str) -> None:
-    evennia = importlib.util.find_spec("evennia")
-    if evennia is None or not evennia.submodule_search_locations:
-        raise ConfigError("`evennia` is not installed: install `evennia-ai` again.")
+    import evennia
+
     # Ours is inside an installed package, next to it in a source tree.
     package = Path(__file__).resolve().parents[1]
-    ours = next(filter(is_game, (package / TEMPLATE, package.parent / TEMPLATE)), None)
-    if ours is None:
-        wrong = f"`{TEMPLATE}` is missing next to `{package}`"
-        raise ConfigError(f"{wrong}: install `evennia-ai` again.")
+    ours = next(filter(is_game, (package / TEMPLATE, package.parent / TEMPLATE)))
     # Where Evennia runs without a game, as in tests, it and we write into its own template.
     unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.log*", "*.db3*", "ai_*")
-    for source in (Path(evennia.submodule_search_locations[0]) / TEMPLATE, ours):
+    for source in (Path(evennia.__file__).parent / TEMPLATE, ours):
         shutil.copytree(source, draft, ignore=unwanted, dirs_exist_ok=True)
-    draft.chmod(0o755)
     # The templates' two ignore lists become the game's own.
     lists = [draft / "gitignore", draft / "gitignore.ours"]
     ignored = "\n".join(path.read_text(encoding="utf-8").strip() for path in lists)

@@ -114,9 +114,9 @@ def stop_game(game_dir: str | os.PathLike[str], environ: Mapping[str, str] = os.
         _run([*_LAUNCHER, "stop"], folder, environ, timeout_s=40.0)
         if not wait_for(lambda: not is_running(folder), 20.0):
             kill(folder)
-    if not wait_for(lambda: not is_running(folder), 10):
-        hint = f"end its processes by hand: {pids(folder)}."
-        raise GameError(f"`{folder.name}` cannot be stopped; {hint}")
+        if not wait_for(lambda: not is_running(folder), 10.0):
+            hint = f"end its processes by hand: {pids(folder)}."
+            raise GameError(f"`{folder.name}` cannot be stopped; {hint}")
     tidy(folder)
     (folder / READY_FILE).unlink(missing_ok=True)
     return ran
@@ -148,10 +148,9 @@ def admin_password(folder: Path, environ: Mapping[str, str]) -> tuple[str, bool]
         raise ConfigError(f"{wrong}: it could not be typed at a telnet login.")
     if password != stored:
         path = folder / PASSWORD_FILE
-        path.unlink(missing_ok=True)  # an older file may be readable to others
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(password + "\n")
+        path.touch()
+        path.chmod(0o600)  # before it holds anything; an older file may be readable to others
+        path.write_text(password + "\n", encoding="utf-8")
     return password, password != stored
 
 
