@@ -27,8 +27,6 @@ from json_repair import repair_json
 MOST_CHARS = 100_000
 # More calls than this in one reply are a runaway.
 MOST_CALLS = 32
-# What stands round the words of a longer text stays.
-DRESSED_CHARS = 4_000
 # Longer or deeper broken JSON is not mended.
 REPAIRED_CHARS = 5_000
 MOST_OPENED = 500
@@ -96,6 +94,10 @@ _BROKEN_OFF = re.compile(
 # Marks by one name each: signs for angles, bars and blanks, namespaces, attributes, letters' case.
 
 _ALIKE = replacements(
+    # a thought in a fence, or as a terminal shows it, and the switch of one
+    r"\A(?s:```(?:think(?:ing)?|thoughts?|reasoning)\n.{0,5000}?\n```"
+    r"|thinking\.{3}\n.{0,5000}?\n\.{3}\s?done thinking\.?)\s*",
+    r"(?<!\S)/(?:no_?)?think\b[ \t]*",
     r"\A#{1,4} (?:thinking|thoughts?|reasoning|analysis)\b(?s:.{0,5000}?)\n(?=#{1,4} )",
     # words of a story, too, which are thoughts only in a pair
     r"\A<(internal|plan|planning|details|deliberation|inner_\w{1,20})\b[^<>]*>(?s:.{0,5000}?)</\1>",
@@ -578,15 +580,6 @@ def _without_marks(text: str) -> str:
     return text.replace("\u2581", " ").replace("\ufeff", "")
 
 
-# What models put round their words, in this order.
-
-# A thought in a fence, or as a terminal shows it, and the switch of one.
-_ROUND = replacements(
-    r"\A(?s:```(?:think(?:ing)?|thoughts?|reasoning)\n.*?\n```"
-    r"|thinking\.{3}\n.*?\n\.{3}\s?done thinking\.?)\s*",
-    r"(?<!\S)/(?:no_?)?think\b[ \t]*",
-    r"```\w*\s*```",
-)
 _SPOKEN_KEYS = (
     *("response", "reply", "say", "speech", "dialogue", "text", "message"),
     *("content", "answer", "output", "line", "utterance"),
@@ -600,12 +593,6 @@ def _undressed(text: str) -> str:
     body = _unfenced(text)
     if re.match(r"\{\s*\"|\[\s*\{", body):
         text = _spoken(_loaded(body)) or text
-    if len(text) >= DRESSED_CHARS:
-        return text
-    # Long runs of blanks would cost each rule the square of their length.
-    text = re.sub(r"\n\s*\n", "\n\n", re.sub(r"[^\S\n]{9,}", " ", text))
-    for pattern, instead in _ROUND:
-        text = pattern.sub(instead, text)
     return text
 
 

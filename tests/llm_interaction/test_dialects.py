@@ -9,7 +9,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.llm_interaction.dialects import DRESSED_CHARS, MOST_CALLS, folded, read, repaired
+from evennia_ai.llm_interaction.dialects import MOST_CALLS, folded, read, repaired
 from evennia_ai.llm_interaction.reply import MACHINE_TEXT, fault
 from tests.growth import assert_not_square
 from tests.strategies import FEW
@@ -461,7 +461,7 @@ class TestRead(unittest.TestCase):
             assert_not_square(
                 lambda text: read(text, TOOLS),
                 lambda size, piece=piece: "x" + (piece * size)[:size] + "x",
-                DRESSED_CHARS - 8,
+                4_000,
             )
 
     @FEW
