@@ -7,22 +7,17 @@
             print(*server.settings(model))
 """
 
-import json
-import time
-from collections.abc import Mapping
-from contextlib import closing
+import asyncio
+import importlib
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException
-from threading import Thread
 
 from evennia_ai.history.stored import as_dicts, as_text
 
 LOOPBACK = "127.0.0.1"
 # Longest time of the whole search.
 LIMIT_S = 1.5
-# A page or a name that is longer is no list of models, or no model.
-MOST_BYTES, MOST_CHARS = 1_000_000, 200
-MOST_MODELS = 20
+# A name that is longer is no model.
+MOST_CHARS, MOST_MODELS = 200, 20
 
 
 @dataclass(frozen=True)
@@ -64,34 +59,29 @@ def find_servers() -> list[LocalServer]:
     Blocks for `LIMIT_S` at most: never call it on the reactor thread. No key is sent, no proxy is
     used and no redirect is followed.
     """
-    found: dict[ServerKind, LocalServer] = {}
-
-    def ask(kind: ServerKind) -> None:
-        if (names := _model_names(kind.port)) is not None:
-            models = tuple(f"{kind.provider}/{name}" for name in names)
-            address = f"http://{LOOPBACK}:{kind.port}{kind.path}"
-            found[kind] = LocalServer(kind.name, address, models)
-
-    # Who sends a byte now and then is left to its thread, which does not delay the process's end.
-    threads = [Thread(target=ask, args=[kind], daemon=True) for kind in KINDS]
-    ends = time.monotonic() + LIMIT_S
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0.0, ends - time.monotonic()))
-    return [found[kind] for kind in KINDS if kind in found]
+    return asyncio.run(_find_servers())
 
 
-def _model_names(port: int) -> list[str] | None:
-    """The models that a server lists; None if nobody answers, or not with a list of models."""
-    try:
-        with closing(HTTPConnection(LOOPBACK, port, timeout=LIMIT_S)) as connection:
-            connection.request("GET", "/v1/models")
-            answer = json.loads(connection.getresponse().read(MOST_BYTES))
-    except (OSError, HTTPException, ValueError, RecursionError):
-        return None
-    if not isinstance(answer, Mapping) or not isinstance(answer.get("data", ""), list | None):
-        return None
-    names = (as_text(entry.get("id")) for entry in as_dicts(answer["data"]))
-    usable = [name for name in names if 0 < len(name) <= MOST_CHARS and name.isprintable()]
-    return usable[:MOST_MODELS]
+async def _find_servers() -> list[LocalServer]:
+    httpx = importlib.import_module("httpx")  # it takes long to load
+
+    async def ask(kind: ServerKind) -> LocalServer | None:
+        """The server at a port; None if nobody answers, or not with a list of models."""
+        host = f"http://{LOOPBACK}:{kind.port}"
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                response = await client.get(f"{host}/v1/models")
+            listed = response.json()["data"]
+        except (TimeoutError, httpx.HTTPError, ValueError, LookupError, TypeError, RecursionError):
+            return None
+        if not isinstance(listed, list | None):
+            return None
+        names = [as_text(entry.get("id")) for entry in as_dicts(listed)]
+        usable = [name for name in names if 0 < len(name) <= MOST_CHARS and name.isprintable()]
+        models = tuple(f"{kind.provider}/{name}" for name in usable[:MOST_MODELS])
+        return LocalServer(kind.name, f"{host}{kind.path}", models)
+
+    # A context for TLS takes long to make.
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=None) as client:
+        servers = await asyncio.gather(*map(ask, KINDS))
+    return [server for server in servers if server is not None]

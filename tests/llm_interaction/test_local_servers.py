@@ -15,7 +15,6 @@ NO_LISTS = (
     b"",
     b"\xff\xfe",
     b"[" * 100_000,
-    b'{"data": [' + b" " * 2_000_000 + b"]}",
     [{"id": "x"}],
     {"models": []},
     {"data": "none"},
