@@ -186,23 +186,22 @@ def _short(call_id: str) -> str:
     return hashlib.sha256(call_id.encode()).hexdigest()[:9]
 
 
-def _strict(messages: Sequence[Chat]) -> list[Chat]:
+def _strict(messages: Sequence[Chat]) -> Sequence[Chat]:
     """Messages that begin and end with the user's, and of which no two of a role are in a row.
 
     The system's text begins the first of the user's. A line of the user that follows a tool's
     result would be a second one, as templates count tools as the user's: it goes into the result.
     """
     rules = "\n\n".join(str(m["content"]) for m in messages if m["role"] == "system")
-    talk: list[Chat] = [m for m in messages if m["role"] != "system"]
-    if not talk or talk[0]["role"] != "user":
-        talk.insert(0, {"role": "user", "content": "" if rules else _GO_ON})
-    first = talk[0]["content"]
-    talk[0] = {**talk[0], "content": "\n\n".join(filter(None, (rules, first)))}
-    shown: list[Chat] = []
-    for message in alternating(map(dict, talk)):
+    talk = [dict(message) for message in messages if message["role"] != "system"]
+    if rules:
+        talk.insert(0, {"role": "user", "content": f"{rules}\n"})
+    elif not talk or talk[0]["role"] != "user":
+        talk.insert(0, {"role": "user", "content": _GO_ON})
+    shown: list[dict[str, Any]] = []
+    for message in alternating(talk):
         if message["role"] == "user" and shown and shown[-1]["role"] == "tool":
-            both = f"{shown[-1]['content']}\n\n{message['content']}"
-            shown[-1] = {**shown[-1], "content": both}
+            shown[-1]["content"] += f"\n\n{message['content']}"
         else:
             shown.append(message)
     if shown[-1]["role"] == "assistant":
