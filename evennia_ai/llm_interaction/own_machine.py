@@ -4,15 +4,8 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-# Providers that LiteLLM looks for on this machine: where, unless a variable names another address.
-_DEFAULTS = {
-    "docker_model_runner": ("DOCKER_MODEL_RUNNER_API_BASE", "http://localhost:22088"),
-    "lemonade": ("LEMONADE_API_BASE", "http://localhost:8000"),
-    "llamafile": ("LLAMAFILE_API_BASE", "http://127.0.0.1:8080"),
-    "ollama": ("OLLAMA_API_BASE", "http://localhost:11434"),
-    "ollama_chat": ("OLLAMA_API_BASE", "http://localhost:11434"),
-    "xinference": ("XINFERENCE_API_BASE", "http://127.0.0.1:9997"),
-}
+# Providers that LiteLLM looks for on this machine, unless a variable names another address.
+_LOCAL = ("docker_model_runner", "lemonade", "llamafile", "ollama", "xinference")
 
 
 def runs_here(model: str, home: str, api_base: str | None, environ: Mapping[str, str] = {}) -> bool:
@@ -27,8 +20,10 @@ def runs_here(model: str, home: str, api_base: str | None, environ: Mapping[str,
     provider, slash, _ = model.partition("/")
     if provider == "offline":
         return True
-    variable, address = _DEFAULTS.get(provider, ("", ""))
-    address = environ.get(variable) or address
+    name = provider.removesuffix("_chat")
+    address = environ.get(f"{name.upper()}_API_BASE", "")
+    if name in _LOCAL:
+        address = address or "http://localhost"
     if api_base and (not slash or provider == home.partition("/")[0]):
         address = api_base
     return _is_at(address, "is_loopback", "localhost")
