@@ -281,8 +281,10 @@ class ModelClient:
             is_hung = request.has_next and outcome.kind == "timeout" and outcome.status is None
             is_last = is_second or is_hung or request.is_own or outcome.does != "wait"
             if is_last or wait_s >= min(share_s(), _MOST_WAIT_S):
+                rest_s = outcome.retry_after_s or 0.0
                 if has_next or outcome.does == "pay":
-                    model.rest(max(outcome.row.get("rest_s", 0), outcome.retry_after_s or 0))
+                    rest_s = max(rest_s, outcome.row.get("rest_s", 0.0))
+                model.rest(rest_s)
                 return outcome
             is_second = True
             await asyncio.sleep(wait_s)
@@ -323,10 +325,10 @@ class ModelClient:
         outcome = await self._attempt(where, request, PROBE_S, known.profile)
         if isinstance(outcome, ModelReply):
             return self._billed(replace(outcome, model=model), (), began)
-        error = _no_answer({model: outcome})
+        detail = f"`{model}`: {outcome.explained}"
         if said := wire.masked(outcome.said, *self._address):
-            error.args = (f"{error}. It said: {said}",)
-        raise error
+            detail = f"{detail}. It said: {said}"
+        raise ModelError(detail, outcome.does == "wait", outcome.kind)
 
     async def _trial(self, model: str) -> ModelReply:
         where, began = self._endpoint(model, model), self._clock()
