@@ -245,8 +245,7 @@ class ModelClient:
         """Try one model, twice if the first failure may pass and the time until `ends` allows it.
 
         While another level waits (`has_next`), a try has at most half of the time that is left, and
-        a model that failed is then left alone for a while. One that does not answer somebody who
-        waits is not tried again.
+        a model that failed is then left alone for a while; one that hung is not tried again.
 
         A request that is refused for its shape, or whose reply was only thoughts, is sent again at
         once in another one. The outcome of each HTTP call is added to `outcomes`.
@@ -278,7 +277,7 @@ class ModelClient:
             # Half of the pause is random, so that assistants do not try again at the same moment.
             wait_s = self._pause_s * random.uniform(0.5, 1.0)
             wait_s = max(outcome.retry_after_s or 0.0, wait_s)
-            is_hung = request.has_next and outcome.kind == "timeout" and outcome.status is None
+            is_hung = has_next and outcome.kind == "timeout" and outcome.status is None
             is_last = is_second or is_hung or request.is_own or outcome.does != "wait"
             if is_last or wait_s >= min(share_s(), _MOST_WAIT_S):
                 rest_s = outcome.retry_after_s or 0.0
