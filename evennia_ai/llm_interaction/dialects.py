@@ -221,7 +221,8 @@ _OPENS = (
 _THOUGHT = re.compile(f"(?P<closes>{_CLOSES})|{_OPENS}", re.I)
 # In a report a mark may be quoted, but at its beginning, or alone on a line.
 _REPORTED_THOUGHT = re.compile(
-    rf"\A\s*(?:{_OPENS}.*?{_CLOSES}|(?:.*?\n)?[ \t]*{_CLOSES}[ \t]*(?=\n|\Z))\s*", re.S | re.I
+    rf"\A\s*(?:{_OPENS}.*?(?:{_CLOSES}|\Z)|(?:.*?\n)?[ \t]*{_CLOSES}[ \t]*(?=\n|\Z))\s*",
+    re.S | re.I,
 )
 # What a thought that is never closed gives way to: the header of the answer.
 _ANSWER = re.compile(
@@ -340,9 +341,10 @@ def _calls(text: str, tools: Tools) -> tuple[list[Call], str]:
 
 
 def _of_report(text: str, tools: Tools) -> list[Call]:
-    """The calls that stand in place of a report: such as it begins with, or is as a whole."""
-    if _CALL.match(text):
-        return _marked(text, tools)[0]
+    """The calls that stand in place of a report: such as begin a line, or are the whole text."""
+    for mark in _CALL.finditer(text):
+        if not text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()].strip():
+            return _marked(text[mark.start() :], tools)[0]
     if not tools and re.match(rf"[\[{{]|{_NAME}\(", text):
         tools = {name for name, _ in _payload(text, ())}
     return _unmarked(text, tools)
