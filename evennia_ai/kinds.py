@@ -185,8 +185,11 @@ def shown(value: object) -> str:
 
 
 def shown_raw(value: object) -> str:
-    """The beginning of any value as Python writes it."""
-    return f"{value!r:.60}"
+    """The beginning of any value as Python writes it; Python refuses to for very long numbers."""
+    try:
+        return f"{value!r:.60}"
+    except ValueError:
+        return f"this {type(value).__name__}"
 
 
 _REFUSED = "refused"
