@@ -60,7 +60,7 @@ class CmdCompact(AssistantCommand):
 
     def do_rollback(self) -> Steps[None]:
         script = self.assistant()
-        record = latest(script)
+        record = latest(script.history)
         if left := record.report.compacted_messages:
             undone = f"{counted(left, 'message')} would be live again."
         else:

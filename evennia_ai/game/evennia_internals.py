@@ -23,8 +23,8 @@ from evennia.commands.cmdhandler import _ERROR_UNTRAPPED
 from evennia.utils.dbserialize import deserialize
 
 from evennia_ai.errors import StoreError
-from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.live import HISTORY, TAIL
+from evennia_ai.history.messages import base32
 from evennia_ai.history.stored import holds_sealed, put_aside, seal, unseal
 from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
@@ -137,6 +137,16 @@ def _forget(touched: list[tuple["TypedObject", "Attribute | None"]]) -> None:
             attribute.flush_from_cache(force=True)
     for obj in {id(obj): obj for obj, _ in touched}.values():
         obj.attributes.reset_cache()
+
+
+def stable_id(obj: "TypedObject") -> str:
+    """An id made of the dbref and the second of creation, as ``o12.1v3k9fa``.
+
+    The first letter is the kind: `o` an object, `a` an account, `s` a script. Two things that had
+    the same dbref one after the other have different ids; a renamed one keeps its own.
+    """
+    kind = {"accountdb": "a", "scriptdb": "s"}.get(obj._meta.concrete_model._meta.model_name, "o")
+    return f"{kind}{obj.pk}.{base32(int(obj.db_date_created.timestamp()))}"
 
 
 class AttributeStore:

@@ -14,7 +14,8 @@ from evennia.typeclasses.models import TypedObject
 from evennia.utils.ansi import strip_ansi
 from evennia.utils.funcparser import FuncParser
 
-from evennia_ai.history.messages import MASK, Speaker, base32
+from evennia_ai.game.evennia_internals import stable_id as stable_id
+from evennia_ai.history.messages import MASK, Speaker
 from evennia_ai.language.script import normalized
 
 # The stable id of a character or an account, as `aihistory/raw` shows it.
@@ -118,16 +119,6 @@ def described(obj: "DefaultObject", looker: "DefaultObject") -> str:
     if settings.FUNCPARSER_PARSE_OUTGOING_MESSAGES_ENABLED:
         text = FuncParser(settings.FUNCPARSER_OUTGOING_MESSAGES_MODULES).parse(text)
     return plain(text)
-
-
-def stable_id(obj: "TypedObject") -> str:
-    """An id made of the dbref and the second of creation, as ``o12.1v3k9fa``.
-
-    The first letter is the kind: `o` an object, `a` an account, `s` a script. Two things that had
-    the same dbref one after the other have different ids; a renamed one keeps its own.
-    """
-    kind = {"accountdb": "a", "scriptdb": "s"}.get(obj._meta.concrete_model._meta.model_name, "o")
-    return f"{kind}{obj.pk}.{base32(int(obj.db_date_created.timestamp()))}"
 
 
 def face_of(obj: "DefaultObject", looker: "DefaultObject") -> str:

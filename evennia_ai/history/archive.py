@@ -150,15 +150,20 @@ def absorbed_by(records: Iterable[SummaryRecord]) -> dict[str, str]:
     return above
 
 
-def count_below(summary_id: str, records: Mapping[str, SummaryRecord]) -> int:
-    """How many raw messages are below one of these summaries, by their ids."""
-    waiting, reached = [summary_id], set[str]()
+def reached_from(ids: Iterable[str], records: Mapping[str, SummaryRecord]) -> set[str]:
+    """The summaries of these ids, and all that they were made from."""
+    waiting, reached = list(ids), set[str]()
     while waiting:
         key = waiting.pop()
         if key in records and key not in reached:
             reached.add(key)
             waiting += records[key].child_ids
-    return sum(len(records[key].source_ids) for key in reached)
+    return reached
+
+
+def count_below(summary_id: str, records: Mapping[str, SummaryRecord]) -> int:
+    """How many raw messages are below one of these summaries, by their ids."""
+    return sum(len(records[key].source_ids) for key in reached_from([summary_id], records))
 
 
 def in_use(records: Sequence[SummaryRecord]) -> list[SummaryRecord]:

@@ -102,8 +102,3 @@ class Views:
         for viewer in viewers:
             self._private[viewer] += tokens
             self._widest = max(self._widest, self._private[viewer])
-
-
-def widest_of(tally: Mapping[str, int]) -> int:
-    """The largest sum any one viewer sees, from tokens by audience."""
-    return Views(tally).widest

@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -33,7 +33,9 @@ from evennia_ai.history.audience import Views
 from evennia_ai.history.frames import SUMMARY_TITLE
 from evennia_ai.history.messages import Message, is_talk, made_at, new_id, utc_iso
 from evennia_ai.history.stored import (
+    Cache,
     Store,
+    Stored,
     Unreadable,
     as_count,
     as_dict,
@@ -42,7 +44,6 @@ from evennia_ai.history.stored import (
     as_texts,
     aside,
     each_readable,
-    put_aside,
 )
 from evennia_ai.history.verification import Evidence
 from evennia_ai.language.words import storable
@@ -59,6 +60,66 @@ BESIDE = 50
 PAGE_PLACES = 60
 # Messages by the number of their page, in order.
 Pages = dict[int, tuple[Message, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(Stored):
+    """How many messages were ever recorded, and the set digest of their ids.
+
+    Markers do not count, as they are derived.
+    """
+
+    count: int
+    digest: str
+
+    def check(self) -> None:
+        """The digest has 64 hexadecimal digits."""
+        if not re.fullmatch("[0-9a-f]{64}", self.digest):
+            raise Unreadable("no digest")
+
+    def more(self, messages: Iterable[Message]) -> "Recorded":
+        """With more messages."""
+        ids = [message.id for message in messages if not message.is_summary]
+        return Recorded(self.count + len(ids), digest_add(self.digest, ids))
+
+
+NOTHING = Recorded(0, EMPTY_DIGEST)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPage:
+    """The newest messages, and the record of the ids of all: none if it is lost."""
+
+    recorded: Recorded | None = None
+    messages: tuple[Message, ...] = ()
+    # When the record was found lost and made of what was left, UTC ISO 8601.
+    rebuilt_at: str = ""
+
+    @classmethod
+    def read(cls, key: str, raw: object, odd: list[object]) -> "OpenPage":
+        """The page of what is stored, or of messages that were put in by hand."""
+        stored, messages = as_dict(raw), raw
+        if isinstance(raw, Mapping):
+            messages = raw.get("messages", ())
+        return cls(
+            Recorded.if_readable(stored.get("recorded")),
+            tuple(each_readable(messages, Message.from_dict, odd)),
+            as_text(stored.get("rebuilt_at")),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain dict that is stored."""
+        plain = {
+            "recorded": (self.recorded or NOTHING).to_dict(),
+            "messages": as_plain(self.messages),
+        }
+        if self.rebuilt_at:
+            plain["rebuilt_at"] = self.rebuilt_at
+        return plain
+
+
+def _read_page(key: str, raw: object, odd: list[object]) -> tuple[Message, ...]:
+    return tuple(each_readable(raw, Message.from_dict, odd))
 
 
 class HistoryHandler(Archive):
@@ -79,19 +140,18 @@ class HistoryHandler(Archive):
         on_append: Callable[[Sequence[Message]], Any] = lambda messages: None,
     ):
         super().__init__(store)
-        self._counter = counter
-        self._now = now
-        self._on_append = on_append
+        self._counter, self._now, self._on_append = counter, now, on_append
+        self._parts = Cache(store, OLDER, _read_page, as_plain)
+        self._part = Cache(store, None, _read_page, as_plain)
+        self._open = Cache(store, None, OpenPage.read, OpenPage.to_dict)
         self._stamps: tuple[object, object] | None = None
-        self._page: list[Message] = []
-        self._all: tuple[Message, ...] = ()
         self._older: Pages = {}
         self._newest: tuple[Message, ...] = ()
+        self._page = OpenPage()
+        self._all: tuple[Message, ...] = ()
         self._ids: dict[str, Message] = {}
         self._views = Views()
         self._lines = 0
-        self._recorded: tuple[int, str] = (0, EMPTY_DIGEST)
-        self._rebuilt_at = ""
 
     def messages(self) -> tuple[Message, ...]:
         """All live messages, oldest first, complete. Treat them as immutable."""
@@ -101,44 +161,35 @@ class HistoryHandler(Archive):
     def append(self, messages: Iterable[Message]) -> tuple[Message, ...]:
         """Store new messages in one write; returns them as stored, ids stamped."""
         self._refresh()
-        at, count = self._now(), self._counter()
+        at, count, page = self._now(), self._counter(), self._page
         # Behind the newest message; those in the archive are older.
-        place = 1 + max(self._recorded[0], *(int(m.place) for m in self._all[-1:]), 0)
+        place = 1 + max(self._recorded.count, *(int(m.place) for m in self._all[-1:]), 0)
         new = tuple(m.completed(count, at, n) for n, m in enumerate(messages, place))
         if not new:
             return new
-        page, recorded = [*self._page, *new], _more_recorded(self._recorded, new)
-        chars = sum(len(message.content) for message in page)
-        if len(page) >= PAGE_MESSAGES or chars >= PAGE_CHARS:
+        page = replace(page, recorded=self._recorded.more(new), messages=(*page.messages, *new))
+        chars = sum(len(message.content) for message in page.messages)
+        if len(page.messages) >= PAGE_MESSAGES or chars >= PAGE_CHARS:
             first = 1 + max(self._older, default=-1)
-            self._write({**self._older, **paged([*self._newest, *page], first)}, recorded)
+            pages = {**self._older, **paged([*self._newest, *page.messages], first)}
+            self._write(replace(page, messages=()), pages)
         else:
-            self._set_page(page, recorded)
-            self._page, self._recorded = page, recorded
+            self._write(page)
         self._keep(new)
         self.store.on_commit(lambda: self._on_append(new))
         return new
 
-    def _set_page(self, page: list[Message], recorded: tuple[int, str]) -> None:
-        """Write the open page; with the first one, note that there is a record of ids."""
-        if self.store.stamp(BEGUN) is not None:
-            self.store.set(TAIL, self._page_value(page, recorded))
-            return
-        with self.store.transaction():
-            self.store.set(BEGUN, utc_iso(self._now()))
-            self.store.set(TAIL, self._page_value(page, recorded))
-
     def checkpoint(self) -> None:
         """Merge the open page into the history."""
         self._refresh()
-        if self._page:
-            self._replace(self._all, self._recorded)
+        if self._page.messages:
+            self.replace(self._all)
 
     def replace_talk(self, messages: Iterable[Message]) -> None:
         """Make these the live talk, behind a marker for each summary in use, as its record says."""
         live = [*self._markers(), *(message for message in messages if not message.is_summary)]
         if [*map(id, live)] != [*map(id, self._all)]:
-            self._replace(live, self._recorded)
+            self.replace(live)
 
     def _markers(self) -> list[Message]:
         """The messages that stand in the history for what left; those that are there stay."""
@@ -157,32 +208,37 @@ class HistoryHandler(Archive):
 
     def replace(self, messages: Sequence[Message]) -> None:
         """Make these the whole live history, in one transaction."""
-        self._replace(messages, self._recorded)
+        self._refresh()
+        self._change(messages, ())
 
-    def _replace(self, messages: Sequence[Message], recorded: tuple[int, str]) -> None:
-        self._write(paged(messages), recorded)
-        self._load()
-
-    def _write(self, pages: Pages, recorded: tuple[int, str]) -> None:
-        """Write the pages that differ from the stored ones, and an empty open page."""
-        older = dict(sorted(pages.items()))
-        newest = older.popitem()[1] if older else ()
+    def _write(self, page: OpenPage, pages: Pages | None = None) -> None:
+        """Write the open page, and those of the other pages that differ from the stored ones."""
+        older, newest = self._older, self._newest
         with self.store.transaction():
-            if gone := self._older.keys() - older.keys():
-                self.store.delete_all(map(_page_key, gone), OLDER)
-            for number, page in older.items():
-                if self._older.get(number) != page:
-                    self.store.set(_page_key(number), as_plain(page), OLDER)
-            if newest != self._newest:
-                self.store.set(HISTORY, as_plain(newest))
-            self._set_page([], recorded)
-        self._older, self._newest, self._page, self._recorded = older, newest, [], recorded
+            if pages is not None:
+                older = dict(sorted(pages.items()))
+                newest = older.popitem()[1] if older else ()
+                if gone := self._older.keys() - older.keys():
+                    self.store.delete_all(map(_page_key, gone), OLDER)
+                for number, part in older.items():
+                    if self._older.get(number) != part:
+                        self._parts.set(_page_key(number), part)
+                if newest != self._newest:
+                    self._part.set(HISTORY, newest)
+            if self.store.stamp(BEGUN) is None:
+                self.store.set(BEGUN, utc_iso(self._now()))
+            self._open.set(TAIL, page)
+        self._older, self._newest, self._page = older, newest, page
 
     @property
     def recorded(self) -> tuple[int, str]:
         """How many messages were ever recorded, and the set digest of their ids."""
         self._refresh()
-        return self._recorded
+        return self._recorded.count, self._recorded.digest
+
+    @property
+    def _recorded(self) -> Recorded:
+        return self._page.recorded or NOTHING
 
     def tokens(self) -> int:
         """Summed tokens of all messages."""
@@ -199,7 +255,8 @@ class HistoryHandler(Archive):
 
         Of the latter at most `BESIDE` on each side.
         """
-        if self.are_live([message_id]):
+        self._refresh()
+        if message_id in self._ids:
             return self._all
         ids = self.left_with(message_id)
         place = ids.index(message_id) if message_id in ids else 0
@@ -209,15 +266,9 @@ class HistoryHandler(Archive):
         """Messages by their ids, live or archived; unknown ids are left out."""
         wanted = list(message_ids)
         self._refresh()
-        known = {each: self._ids[each] for each in wanted if each in self._ids}
-        if missing := [each for each in wanted if each not in known]:
-            known = {**self.archived(missing), **known}
-        return [known[each] for each in wanted if each in known]
-
-    def are_live(self, message_ids: Iterable[str]) -> bool:
-        """Whether one of these messages is in the live history."""
-        self._refresh()
-        return any(each in self._ids for each in message_ids)
+        archived = self.archived(each for each in wanted if each not in self._ids)
+        known = (self._ids.get(each) or archived.get(each) for each in wanted)
+        return [message for message in known if message]
 
     def lines(self) -> int:
         """How many live messages are lines of talk; constant time."""
@@ -234,7 +285,7 @@ class HistoryHandler(Archive):
             tombstones=frozenset(self.tombstones()),
             recorded_count=count,
             recorded_digest=digest,
-            rebuilt_at=self._rebuilt_at,
+            rebuilt_at=self._page.rebuilt_at,
             aside=aside(self.store),
         )
 
@@ -261,74 +312,42 @@ class HistoryHandler(Archive):
 
     def _refresh(self) -> None:
         """Load again if somebody else changed an Attribute; otherwise two comparisons."""
-        stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))
-        known = self._stamps
+        stamps, known = (self.store.stamp(HISTORY), self.store.stamp(TAIL)), self._stamps
         if known is not None and known[0] is stamps[0] and known[1] is stamps[1]:
             return
-        pages, newest, page = self._read_older(), self._read(HISTORY), self._read(TAIL)
-        live = [*chain.from_iterable(pages.values()), *newest, *page]
+        keys = [key for key in self.store.keys(OLDER) if re.fullmatch(r"page_\d{6,9}", key)]
+        pages = self._parts.all(keys)
+        self._older = dict(sorted((int(key[5:]), page) for key, page in pages.items()))
+        self._newest = self._part.get(HISTORY) or ()
+        self._page = self._open.get(TAIL) or OpenPage()
+        live = [*chain.from_iterable(self._older.values()), *self._newest, *self._page.messages]
         if known is None:
             ids = (message.id for message in live if made_at(message.id) is not None)
             for key in (*self.store.keys(COMPACTIONS)[-1:], max(ids, default="")):
                 new_id.follow(key)
-        is_rebuilt = self._load_recorded([message for message in live if message.id])
-        self._older, self._newest, self._page = pages, tuple(newest), page
-        if is_rebuilt or not all(message.is_complete for message in live):
-            self._adopt(live)
+        if self._page.recorded is None:
+            self._record_again([message for message in live if message.id])
+        if all(message.is_complete for message in live):
+            self._load(live)
         else:
-            self._load()
+            self._adopt(live)
 
-    def _read_older(self) -> Pages:
-        """The stored pages but for the newest, by number."""
-        keys = self.store.keys(OLDER)
-        self.store.preload(keys, OLDER)
-        numbers = {int(key[5:]): key for key in keys if re.fullmatch(r"page_\d{6,9}", key)}
-        return {number: tuple(self._read(numbers[number], OLDER)) for number in sorted(numbers)}
-
-    def _read(self, key: str, category: str | None = None) -> list[Message]:
-        """The messages of an Attribute; items that are none are put aside."""
-        raw, odd = self.store.get(key, category), list[object]()
-        items = raw.get("messages") if isinstance(raw, Mapping) else raw
-        messages = []
-        try:
-            messages = each_readable([] if raw is None else items, Message.from_dict, odd)
-        except Unreadable:
-            odd = [raw]
-        if odd:
-            with self.store.transaction():
-                for item in odd:
-                    put_aside(self.store, item, key, category)
-                plain = [message.to_dict() for message in messages]
-                value = {**as_dict(raw), "messages": plain} if key == TAIL else plain
-                self.store.set(key, value, category)
-        return messages
-
-    def _load_recorded(self, live: list[Message]) -> bool:
-        """Load the record of ids; without one, make it of what is there.
-
-        Returns True, with `_rebuilt_at` set, if there was one before and it is lost.
-        """
-        tail = as_dict(self.store.get(TAIL))
-        self._rebuilt_at = as_text(tail.get("rebuilt_at"))
-        record = as_dict(tail.get("recorded"))
-        count, digest = record.get("count"), as_text(record.get("digest"))
-        if isinstance(count, int) and re.fullmatch("[0-9a-f]{64}", digest):
-            self._recorded = (count, digest)
-            return False
+    def _record_again(self, live: Sequence[Message]) -> None:
+        """Make a record of ids of what is there, and note it if there was one before."""
         restored = self.restored_segments()
         parts = (part.messages for part in self.segments() if part.id not in restored)
         archived = chain.from_iterable(parts)
-        self._recorded = _more_recorded((0, EMPTY_DIGEST), chain(archived, live))
-        is_lost = (
+        recorded = NOTHING.more(chain(archived, live))
+        self._page = replace(self._page, recorded=recorded)
+        if (
             self.store.stamp(BEGUN) is not None
-            or bool(self.store.keys(ARCHIVE) or self.store.keys(COMPACTIONS))
+            or self.store.keys(ARCHIVE)
+            or self.store.keys(COMPACTIONS)
             or any(message.is_summary for message in live)
-        )
-        if is_lost:
-            self._rebuilt_at = utc_iso(self._now())
-        return is_lost
+        ):
+            self._write(replace(self._page, rebuilt_at=utc_iso(self._now())))
 
-    def _adopt(self, raw: list[Message]) -> None:
+    def _adopt(self, raw: Sequence[Message]) -> None:
         """Complete what was put in by hand: it has the place of the message before it.
 
         Where all was put in by hand, the messages are counted.
@@ -343,14 +362,18 @@ class HistoryHandler(Archive):
                 message = plain.completed(count, at, place)
             complete.append(message)
         new = [message for message, old in zip(complete, raw, strict=True) if not old.id]
-        self._replace(complete, _more_recorded(self._recorded, new))
+        self._change(complete, new)
+
+    def _change(self, live: Sequence[Message], new: Sequence[Message]) -> None:
+        page = OpenPage(self._recorded.more(new), rebuilt_at=self._page.rebuilt_at)
+        self._write(page, paged(live))
+        self._load(live)
         if new:
             self.store.on_commit(lambda: self._on_append(new))
 
-    def _load(self) -> None:
-        self._all, self._ids = (), {}
-        self._views, self._lines = Views(), 0
-        self._keep([*chain.from_iterable(self._older.values()), *self._newest, *self._page])
+    def _load(self, live: Sequence[Message]) -> None:
+        self._all, self._ids, self._views, self._lines = (), {}, Views(), 0
+        self._keep(live)
 
     def _keep(self, new: Sequence[Message]) -> None:
         self._all, tally = (*self._all, *new), Counter[str]()
@@ -361,14 +384,6 @@ class HistoryHandler(Archive):
         for audience, tokens in tally.items():
             self._views.add(audience, tokens)
         self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))
-
-    def _page_value(self, messages: list[Message], recorded: tuple[int, str]) -> dict[str, Any]:
-        count, digest = recorded
-        return {
-            "recorded": {"count": count, "digest": digest},
-            **({"rebuilt_at": self._rebuilt_at} if self._rebuilt_at else {}),
-            "messages": [message.to_dict() for message in messages],
-        }
 
 
 def marker_of(record: SummaryRecord, count: int, tokens: int) -> Message:
@@ -410,9 +425,3 @@ def paged(messages: Iterable[Message], first: int = 0) -> Pages:
 
 def _page_key(number: int) -> str:
     return f"page_{number:06d}"
-
-
-def _more_recorded(recorded: tuple[int, str], messages: Iterable[Message]) -> tuple[int, str]:
-    """Count and digest with more messages; markers do not count, as they are derived."""
-    ids = [message.id for message in messages if not message.is_summary]
-    return recorded[0] + len(ids), digest_add(recorded[1], ids)

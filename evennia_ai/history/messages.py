@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from evennia_ai.history.audience import PUBLIC, widest_of
+from evennia_ai.history.audience import PUBLIC, Views
 from evennia_ai.history.frames import NOTICED, flat, note, one_line, talk_line
 from evennia_ai.history.stored import Stored, Unreadable, unseal
 
@@ -269,10 +269,10 @@ def total_tokens(messages: Iterable[Message]) -> int:
 
 def widest_view_tokens(messages: Iterable[Message]) -> int:
     """Tokens of the largest view of a history that any one audience has."""
-    tally: dict[str, int] = {}
+    tally = collections.Counter[str]()
     for message in messages:
-        tally[message.audience] = tally.get(message.audience, 0) + message.tokens
-    return widest_of(tally)
+        tally[message.audience] += message.tokens
+    return Views(tally).widest
 
 
 SPEECH = ("say", "whisper", "page", "pose")
@@ -447,34 +447,24 @@ def newest_turn(messages: Sequence[Message]) -> int:
     return cut_points(messages)[-2:][0]
 
 
-def unanswered(messages: Sequence[Message]) -> list[tuple[int, str, str]]:
-    """Tool calls without a result: index of the message, id of the call, name of the tool."""
-    answers = collections.Counter(
-        (call, messages[result].tool_call_id) for result, call in pairing(messages).items()
-    )
-    missing = []
-    for index, message in enumerate(messages):
-        for call in tool_calls(message):
-            key = (index, str(call.get("id", "")))
-            # An id may stand twice in one message: each of its calls needs a result.
-            if answers[key] > 0:
-                answers[key] -= 1
-            else:
-                missing.append((*key, call["function"]["name"]))
-    return missing
-
-
 def mended(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages as a provider takes them: every call answered at once, no result alone.
 
     Results stand right behind their call; a call without one gets `INTERRUPTED`; a result
     without a call, or a second one, is left out. What is stored stays as it is.
     """
-    results: dict[int, list[Message]] = {}
-    for result, call in pairing(messages).items():
-        results.setdefault(call, []).append(messages[result])
-    for call, call_id, name in unanswered(messages):
-        stand_in = Message("tool", INTERRUPTED, tool_call_id=call_id, name=name)
-        results.setdefault(call, []).append(stand_in)
-    said = [(message, *results.get(n, ())) for n, message in enumerate(messages)]
-    return tuple(message for some in said if some[0].role != "tool" for message in some)
+    results, said = dict[int, list[Message]](), list[Message]()
+    for result, caller in pairing(messages).items():
+        results.setdefault(caller, []).append(messages[result])
+    for index, message in enumerate(messages):
+        if message.role == "tool":
+            continue
+        said += [message, *results.get(index, ())]
+        left = [answer.tool_call_id for answer in results.get(index, ())]
+        for call_id, call in zip(call_ids(message), tool_calls(message), strict=True):
+            if call_id in left:  # an id may stand twice in one message
+                left.remove(call_id)
+            else:
+                name = call["function"]["name"]
+                said.append(Message("tool", INTERRUPTED, tool_call_id=call_id, name=name))
+    return tuple(said)

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, fields
+from functools import partial
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -236,7 +237,7 @@ def reader_of(kind: Any) -> Reader:
         return lambda value: {key: read(each) for key, each in _of(Mapping, value).items()}
     if issubclass(kind, Stored):
         return lambda value: kind.from_dict(value)
-    return {str: _text, int: _number, float: _amount, bool: _flag}[kind]
+    return partial(_atom, (int, float) if kind is float else (kind,))
 
 
 def _one_of(words: Sequence[str], value: Any) -> str:
@@ -251,24 +252,14 @@ def _of(kind: Any, value: Any) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
-    return value if type(value) is str else str(_of(str, value))
-
-
-def _number(value: Any) -> int:
-    if type(value) is not int or not -MOST < value < MOST:
-        raise Unreadable("no whole number, or too large")
-    return value
-
-
-def _amount(value: Any) -> float:
-    if type(value) not in (int, float) or not -MOST < value < MOST:
-        raise Unreadable("no number, or too large")
-    return value  # type: ignore[no-any-return]
-
-
-def _flag(value: Any) -> bool:
-    return bool(_of(bool, value))
+def _atom(kinds: tuple[type, ...], value: Any) -> Any:
+    """A text, flag or number of just one of these kinds; numbers are below `MOST`."""
+    kind = type(value)
+    if kind in kinds and (kind in (str, bool) or -MOST < value < MOST):
+        return value
+    if str in kinds and isinstance(value, str):
+        return str(value)
+    raise Unreadable(f"it cannot be a {kind.__name__}, or so large")
 
 
 def as_plain(value: Any) -> Any:

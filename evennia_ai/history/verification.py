@@ -8,11 +8,11 @@ From plain data `verify` checks, and names what fails:
 - each segment's checksum matches (`Segment.checksum`);
 - each segment has its summary's record, which cites the segment's messages;
 - each summary of messages is shown: a marker in the live history names it, or one made from it;
-- what a rollback gave back is there again, and what was forgotten is nowhere;
+- what was forgotten is nowhere;
 - no part of the history was put aside because it cannot be read.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,11 +25,13 @@ from evennia_ai.history.archive import (
     SummaryRecord,
     absorbed_by,
     digest_add,
+    reached_from,
     state_of,
 )
 from evennia_ai.history.messages import Message
 
 _NAMED_IDS = 10
+Found = tuple[str, str]  # kind and detail of a violation
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Violation:
     """One thing that is wrong; `detail` is a sentence that names the ids.
 
     `kind` is ``place``, ``record``, ``digest``, ``checksum``, ``marker``, ``sources``,
-    ``restored``, ``tombstone`` or ``unreadable``.
+    ``tombstone`` or ``unreadable``.
     """
 
     kind: str
@@ -67,12 +69,9 @@ class Evidence:
         return frozenset(key for record in taken_back for key in record.segments)
 
 
-def verify(evidence: Evidence, checks: "Sequence[Check] | None" = None) -> tuple[Violation, ...]:
-    """Every violation of the invariant; none if it is proven that nothing was lost.
-
-    Some `checks` alone are for evidence of a part of the history.
-    """
-    return tuple(violation for check in checks or CHECKS for violation in check(evidence))
+def verify(evidence: Evidence) -> tuple[Violation, ...]:
+    """Every violation of the invariant; none if it is proven that nothing was lost."""
+    return tuple(Violation(*each) for check in CHECKS for each in check(evidence))
 
 
 def _named(ids: Iterable[str]) -> str:
@@ -90,134 +89,100 @@ def _places_of(evidence: Evidence) -> dict[str, list[str]]:
         if not message.is_summary:
             places[message.id].append("the live history")
     for segment in evidence.segments:
-        for each in segment.message_ids if segment.id not in restored else ():
-            places[each].append(f"segment `{segment.id}`")
+        if segment.id not in restored:
+            for each in segment.message_ids:
+                places[each].append(f"segment `{segment.id}`")
     for each in evidence.tombstones:
         places[each].append("the tombstones")
-    return dict(places)
+    return places
 
 
-def _places(evidence: Evidence) -> Iterator[Violation]:
-    """Nothing is in two places, nor twice in one; everything has an id."""
-    places = _places_of(evidence)
-    for place in places.pop("", ()):
-        yield Violation("place", f"A message without an id stands in {place}.")
-    for each, standing in places.items():
+def _places(evidence: Evidence) -> Iterator[Found]:
+    """Nothing is in two places, nor twice in one."""
+    for each, standing in _places_of(evidence).items():
         if len(standing) > 1:
             where = " and in ".join(standing)
-            yield Violation("place", f"Message `{each}` stands in {where}; it must be in one.")
-    markers = Counter(message.id for message in evidence.live if message.is_summary)
-    for each, times in markers.items():
-        if times > 1 or each in places:
-            yield Violation("place", f"The id of marker `{each}` is used twice.")
+            yield "place", f"Message `{each}` stands in {where}; it must be in one."
 
 
-def _recorded(evidence: Evidence) -> Iterator[Violation]:
-    """The record of ids was kept from the first message on, and the recorded ones are there."""
+def _recorded(evidence: Evidence) -> Iterator[Found]:
+    """The record of ids was kept from the first message on, and just those are there."""
     if evidence.rebuilt_at:
-        yield Violation(
+        yield (
             "record",
             f"The record of message ids was lost, by {evidence.rebuilt_at} at the latest, and "
             "rebuilt from what was left. The newest messages then cannot be proven: some may be "
             "missing. A backup from before shows them.",
         )
-    ids = _places_of(evidence).keys() - {""}
-    gone = evidence.recorded_count - len(ids)
+    places = _places_of(evidence)
+    gone = evidence.recorded_count - len(places)
     if gone:
         detail = (
-            f"{evidence.recorded_count:,} messages were recorded and {len(ids):,} are there: "
+            f"{evidence.recorded_count:,} messages were recorded and {len(places):,} are there: "
             f"{abs(gone):,} {'missing' if gone > 0 else 'too many'}."
         )
         cited = {each for record in evidence.summaries.values() for each in record.source_ids}
-        if gone > 0 and cited - ids:
-            detail += f" Summaries cite {_named(sorted(cited - ids))}."
-        yield Violation("record", detail)
-    elif digest_add(EMPTY_DIGEST, ids) != evidence.recorded_digest:
-        detail = f"The {len(ids):,} messages that are there are not those that were recorded."
-        yield Violation("digest", detail)
+        if lost := sorted(cited - places.keys()):
+            detail += f" Summaries cite {_named(lost)}."
+        yield "record", detail
+    elif digest_add(EMPTY_DIGEST, places) != evidence.recorded_digest:
+        yield "digest", f"The {len(places):,} messages that are there are not those recorded."
 
 
-def _segments(evidence: Evidence) -> Iterator[Violation]:
-    """Each segment is there once, as it was sealed, without anything that was forgotten."""
-    for name, times in Counter(segment.id for segment in evidence.segments).items():
-        if times > 1:
-            yield Violation("record", f"There are {times} segments of the id `{name}`.")
-    for segment in evidence.segments:
-        name, held = f"Segment `{segment.id}`", segment.message_ids
-        if segment.checksum != segment.sha256:
-            detail = f"{name} ({_named(held)}) was changed: its checksum differs."
-            yield Violation("checksum", detail)
-        if left := [each for each in held if each in evidence.tombstones]:
-            detail = f"{name} still holds {_named(left)}, which was forgotten."
-            yield Violation("tombstone", detail)
+def _segments(evidence: Evidence) -> Iterator[Found]:
+    """Each segment is as it was sealed, without anything that was forgotten.
 
-
-def _sources(evidence: Evidence) -> Iterator[Violation]:
-    """Each segment has a summary that cites its messages in order, and what of it is forgotten."""
+    Its summary cites its messages in order, and what of it is forgotten.
+    """
     cited = defaultdict[str, list[str]](list)
     for record in evidence.summaries.values():
         for key, message_id in record.places:
-            cited[key].append(message_id)
+            if message_id not in evidence.tombstones:
+                cited[key].append(message_id)
     for segment in evidence.segments:
         name, held = f"Segment `{segment.id}`", segment.message_ids
+        if segment.checksum != segment.sha256:
+            yield "checksum", f"{name} ({_named(held)}) was changed: its checksum differs."
+        if left := [each for each in held if each in evidence.tombstones]:
+            yield "tombstone", f"{name} still holds {_named(left)}, which was forgotten."
         summary = evidence.summaries.get(segment.summary_id)
-        left = [each for each in cited[segment.id] if each not in evidence.tombstones]
         if summary is None or segment.id not in summary.segments:
             detail = f"{name} names the summary `{segment.summary_id}`, which does not name it."
-            yield Violation("record", detail)
-        elif left != held:
-            odd = sorted(set(left) ^ set(held)) or held
+            yield "record", detail
+        elif cited[segment.id] != held:
+            odd = sorted(set(cited[segment.id]) ^ set(held)) or held
             detail = f"Summary `{summary.id}` cites other messages than {name}: see {_named(odd)}."
-            yield Violation("sources", detail)
+            yield "sources", detail
 
 
-def _records(evidence: Evidence) -> Iterator[Violation]:
+def _records(evidence: Evidence) -> Iterator[Found]:
     """The segments and summaries that a record names exist."""
-    segments = {segment.id for segment in evidence.segments}
+    known = evidence.summaries.keys() | {segment.id for segment in evidence.segments}
     for key, record in evidence.summaries.items():
-        lost = [each for each in record.child_ids if each not in evidence.summaries]
-        lost += [each for each in record.segments if each not in segments]
-        if lost:
-            detail = f"Of what summary `{key}` was made from, {_named(lost)} is missing."
-            yield Violation("record", detail)
+        if lost := [each for each in (*record.child_ids, *record.segments) if each not in known]:
+            yield "record", f"Of what summary `{key}` was made from, {_named(lost)} is missing."
         if record.source_ids[len(record.places) :]:
-            detail = f"Summary `{key}` cites more messages than its segments have."
-            yield Violation("sources", detail)
+            yield "sources", f"Summary `{key}` cites more messages than its segments have."
 
 
-def _markers(evidence: Evidence) -> Iterator[Violation]:
+def _markers(evidence: Evidence) -> Iterator[Found]:
     """Each marker shows a summary in use, once, and below those shown are all of raw messages."""
     above, shown = absorbed_by(evidence.summaries.values()), list[str]()
     for marker in (message for message in evidence.live if message.is_summary):
         summary_id = str(marker.metadata.get("summary_id") or "")
         record = evidence.summaries.get(summary_id)
         state = state_of(record, above) if record else "unknown"
-        if summary_id in shown or state != LIVE:
-            is_how = "shown twice" if summary_id in shown else state
-            detail = f"Marker `{marker.id}` shows summary `{summary_id}`, which is {is_how}."
-            yield Violation("marker", detail)
+        if summary_id in shown:
+            state = "shown twice"
+        if state != LIVE:
+            detail = f"Marker `{marker.id}` shows summary `{summary_id}`, which is {state}."
+            yield "marker", detail
         shown.append(summary_id)
-    waiting, reached = list(shown), set[str]()
-    while waiting:
-        summary_id = waiting.pop()
-        if summary_id not in reached and summary_id in evidence.summaries:
-            reached.add(summary_id)
-            waiting += evidence.summaries[summary_id].child_ids
+    reached = reached_from(shown, evidence.summaries)
     for key, record in evidence.summaries.items():
         is_used = not record.rolled_back and record.tier not in (LONG, UNSUMMARISED)
         if is_used and key not in reached:
-            detail = f"No marker in the history shows summary `{key}`, or one made from it."
-            yield Violation("marker", detail)
-
-
-def _restored(evidence: Evidence) -> Iterator[Violation]:
-    """What a rollback restored is elsewhere again."""
-    places, restored = _places_of(evidence), evidence.restored
-    for segment in evidence.segments:
-        lost = [each for each in segment.message_ids if each not in places]
-        if lost and segment.id in restored:
-            detail = f"Segment `{segment.id}` was restored, but {_named(lost)} is nowhere else."
-            yield Violation("restored", detail)
+            yield "marker", f"No marker in the history shows summary `{key}`, or one made from it."
 
 
 # What begins the names of what a history is made of.
@@ -230,24 +195,19 @@ _HISTORY = (
 )
 
 
-def _unreadable(evidence: Evidence) -> Iterator[Violation]:
+def _unreadable(evidence: Evidence) -> Iterator[Found]:
     """Nothing of the history was put aside."""
     for name, count in evidence.aside.items():
         if name.startswith(_HISTORY):
             detail = f"{count} of `{name}` could not be read and are put aside in `ai_damaged`."
-            yield Violation("unreadable", detail)
+            yield "unreadable", detail
 
 
-Check = Callable[[Evidence], Iterator[Violation]]
-# Of archive segments and the summaries that cite them, without the rest.
-ARCHIVE_CHECKS: Sequence[Check] = (_segments, _sources, _records)
-CHECKS: Sequence[Check] = (
+CHECKS: Sequence[Callable[[Evidence], Iterator[Found]]] = (
     _places,
     _recorded,
     _segments,
-    _sources,
     _records,
     _markers,
-    _restored,
     _unreadable,
 )

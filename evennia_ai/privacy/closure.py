@@ -81,12 +81,12 @@ def plan_forgetting(
     messages = _raw(evidence)
     theirs = frozenset(m.id for m in messages if is_by(m, people, until))
     own = own_runs(messages, theirs, people, known)
-    replies = [_reply(m, until) for m in messages if not _is_person(m)]
+    made = [*things, *(_reply(m, until) for m in messages if not _is_person(m))]
     seeds = {*theirs, *begun}
-    for made in (*things, *replies):
-        if not own.isdisjoint(runs(made.text)) or not set(people).isdisjoint(made.of):
-            seeds.add(made.id)
-    plan = _planned(evidence, messages, theirs, replies, things, seeds)
+    for each in made:
+        if not own.isdisjoint(runs(each.text)) or not set(people).isdisjoint(each.of):
+            seeds.add(each.id)
+    plan = _planned(evidence, messages, theirs, made, seeds)
     return replace(plan, own=own, said=_spoken(messages, plan.gone))
 
 
@@ -104,15 +104,11 @@ def plan_ageing(
     """
     messages = _raw(evidence)
     old = frozenset([m.id for m in messages if m.created_at < before][:most])
-    # A reply goes with the result of its call alone.
-    replies = [
-        _reply(m, "") if m.role == "tool" else Made(m.id, (), "")
-        for m in messages
-        if not _is_person(m)
-    ]
     made = [each for each in things if not each.is_pinned]
+    # A reply goes with the result of its call alone.
+    results = (_reply(message) for message in messages if message.role == "tool")
     seeds = {*old, *begun, *(each.id for each in made if "" < each.at < before)}
-    return _planned(evidence, messages, old, replies, made, seeds)
+    return _planned(evidence, messages, old, [*made, *results], seeds)
 
 
 def _raw(evidence: Evidence) -> list[Message]:
@@ -126,28 +122,29 @@ def _planned(
     evidence: Evidence,
     messages: Sequence[Message],
     theirs: frozenset[str],
-    replies: Sequence[Made],
-    things: Sequence[Made],
+    made: Sequence[Made],
     seeds: Collection[str],
 ) -> Forgetting:
     """What goes with `theirs` and the other `seeds`."""
     sources = {each: {*r.source_ids, *r.child_ids} for each, r in evidence.summaries.items()}
     sources |= {synthesis_id(each): {each} for each in evidence.summaries}
-    sources |= {made.id: set(made.sources) for made in (*things, *replies)}
+    sources |= {each.id: set(each.sources) for each in made}
     for result, call in pairing(messages).items():
-        sources[messages[result].id].add(messages[call].id)
-        sources[messages[call].id].add(messages[result].id)
+        pair = {messages[result].id, messages[call].id}
+        for each in pair:
+            sources.setdefault(each, set()).update(pair)
     gone = resting_on(seeds, sources)
     emptied = gone & evidence.summaries.keys()
     gone |= {synthesis_id(each) for each in emptied}
+    ids = {message.id for message in messages}
     touched = gone.union(m.id for m in messages if without_copies(m, gone) is not m)
     parts = {part.id: touched.intersection(part.message_ids) for part in evidence.segments}
     return Forgetting(
         theirs,
-        gone.intersection(made.id for made in replies) - theirs,
-        gone.intersection(made.id for made in things),
+        (gone & ids) - theirs,
+        gone.intersection(each.id for each in made) - ids,
         emptied,
-        {key: ids for key, ids in parts.items() if ids},
+        {key: here for key, here in parts.items() if here},
         gone,
     )
 
@@ -215,7 +212,7 @@ def _arguments(message: Message) -> Iterator[str]:
         yield from as_texts([*arguments.values()])
 
 
-def _reply(message: Message, until: str) -> Made:
+def _reply(message: Message, until: str = "") -> Made:
     """A message of an assistant or a tool, with the ids that it says it rests on.
 
     A reply loses its copies of memories that its prompt held; it does not rest on them.

@@ -5,11 +5,9 @@ crash cut short finds again what must go. Each step can be repeated. What has to
 index and semantic memory is noted before anything is removed.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import TypeVar
+from functools import partial
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 
@@ -32,12 +30,10 @@ from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.ledger import APPROVED
 from evennia_ai.rag_memory.memory import clear_outbox
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.sleep.compaction.folding import empty_summaries
+from evennia_ai.sleep.compaction.compact import empty_summaries
 
-# Records, or pages of the journal, written in one transaction before others get their turn.
+# Summaries emptied in one transaction before others get their turn.
 SLICE = 4
-
-T = TypeVar("T")
 # Deletes, in steps, the copies of replies that the game has stored; it gets a function that says of
 # a text whether it goes.
 Elsewhere = Callable[[Callable[[str], bool]], Iterator[None]]
@@ -55,7 +51,7 @@ def forget_people(
     """Forget what people said, and what was made from it. Call it under the turn lock.
 
     The summaries that were made from their words are emptied; they are made again in lulls
-    (`sleep.compaction.remake`).
+    (`sleep.compaction.behind`).
 
     Args:
         script: The assistant's script.
@@ -116,7 +112,7 @@ def _forget(
     begun = [each for each, at in script.history.tombstones().items() if at == asked_at]
     plan: Forgetting = yield script.mind.work(planned, evidence, things, begun=begun)
     yield lock.run_steps(elsewhere(plan.takes))
-    yield lock.run_steps(_Removal(script, character, people, asked_at, plan).steps())
+    yield lock.run_steps(Removal(script, character, people, asked_at, plan).steps())
     script.at_commit_step("forget index")
     yield clear_outbox(script)
     return {"messages": len(plan.theirs), "others": len(plan.replies) + len(plan.things)}
@@ -144,7 +140,7 @@ def _collected(script: Assistant, character: Character, things: list[Made]) -> I
 
 
 @dataclass(frozen=True)
-class _Removal:
+class Removal:
     """Removes what a plan says, in slices, each of them a transaction."""
 
     script: Assistant
@@ -155,106 +151,93 @@ class _Removal:
 
     def steps(self) -> Iterator[None]:
         """Everything in order, a slice at each step."""
-        plan, history, store = self.plan, self.script.history, self.script.history.store
-        journal, step = self.character.journal, self.script.at_commit_step
+        plan, script, step = self.plan, self.script, self.script.at_commit_step
+        journal = self.character.journal
+        syntheses = frozenset(map(synthesis_id, plan.emptied))
+
+        def entry_left(entry: JournalEntry) -> JournalEntry:
+            if entry.id in syntheses:
+                return replace(entry, content=f"{SYNTHESIS_TITLE} {EMPTIED}")
+            return entry.tombstone if entry.id in plan.things else entry
+
+        def profile_left(profile: Profile) -> Profile | None:
+            left = profile.only(lambda item: item.id not in plan.things)
+            # Nothing stays of one of these people, nor of somebody or something that is a name.
+            is_nobody = profile.id in self.people or profile.id.startswith((UNMET, MASK))
+            return None if is_nobody and not left.observations else left
+
         step("forget replies")
-        if ids := plan.theirs | plan.replies | plan.things | self.syntheses:
-            self.script.state.outbox = sorted({*self.script.state.outbox, *ids})
+        if ids := plan.theirs | plan.replies | plan.things | syntheses:
+            script.state.outbox = sorted({*script.state.outbox, *ids})
         yield from self._messages(plan.replies.union(*plan.parts.values()) - plan.theirs)
         step("forget features")
-        for feature in self.script.known_features:
-            feature.forget(self.script, self.people, plan)
+        for feature in script.known_features:
+            feature.forget(script, self.people, plan)
             yield
         step("forget profiles")
-        yield from self.character.entities.forget(self._profile_left)
+        yield from self.character.entities.forget(profile_left)
         step("forget notes")
-        self.script.ledger.forget(lambda note: note.id in plan.things)
-        self.script.memory.quarantine.release(plan.gone)
+        script.ledger.forget(lambda note: note.id in plan.things)
+        script.memory.quarantine.release(plan.gone)
         step("forget journal")
-        pages = journal.pages()[::-1]  # the newest first: it may be turned meanwhile
-        yield from self._each(pages, lambda key: journal.rewrite(self._entry_left, [key]))
-        step("forget summaries")
-        summaries = [r for r in map(history.summary, plan.emptied) if r and r.tier != UNSUMMARISED]
-        for start in range(0, len(summaries), SLICE):
-            empty_summaries(self.script, summaries[start : start + SLICE])
+        for key in reversed(journal.pages()):  # the newest first: it may be turned meanwhile
+            journal.rewrite(entry_left, [key])
             yield
-        step("forget compactions")
-        named = [each for each in history.compactions() if each.report.query]  # what left
-        new = [replace(each, report=replace(each.report, query="")) for each in named]
-        yield from self._each(new, history.save_compaction)
-        history.note_last_compaction()
-        for each in (store, journal.store):
-            drop_from_aside(each, lambda value: self._is_of_theirs(str(unseal(value))))
+        yield from self._records()
         step("forget messages")
         yield from self._messages(plan.theirs)
 
-    @cached_property
-    def syntheses(self) -> frozenset[str]:
-        """The journal entries of the summaries that are emptied."""
-        return frozenset(map(synthesis_id, self.plan.emptied))
-
-    def _each(
-        self, items: Sequence[T], act: Callable[[T], object], at_once: int = SLICE
-    ) -> Iterator[None]:
-        """Does something with all items, a slice in each transaction."""
-        for start in range(0, len(items), at_once):
-            with self.script.history.store.transaction():
-                for item in items[start : start + at_once]:
-                    act(item)
+    def _records(self) -> Iterator[None]:
+        """Take it out of summaries, of what compactions report, and of what was put aside."""
+        script, history, step = self.script, self.script.history, self.script.at_commit_step
+        step("forget summaries")
+        summaries = list(filter(None, map(history.summary, self.plan.emptied)))
+        full = [record for record in summaries if record.tier != UNSUMMARISED]
+        for start in range(0, len(full), SLICE):
+            empty_summaries(script, full[start : start + SLICE])
             yield
+        step("forget compactions")
+        for record in history.compactions():
+            if record.report.query:  # names in what left
+                history.save_compaction(replace(record, report=replace(record.report, query="")))
+                yield
+        history.note_last_compaction()
+        for store in (history.store, self.character.journal.store):
+            drop_from_aside(store, self._is_of_theirs)
 
     def _messages(self, ids: frozenset[str]) -> Iterator[None]:
         """Tombstones in place of messages, and copies taken out of others; archived ones first.
 
         A segment, or a page of the live history, at each step.
         """
-        gone = ids & (self.plan.theirs | self.plan.replies)
+        plan, history = self.plan, self.script.history
+        gone = ids & (plan.theirs | plan.replies)
+        for key, here in plan.parts.items():
+            if here & ids:
+                with history.store.transaction():
+                    if segment := history.segment(key):
+                        change = partial(without_copies, ids=plan.gone)
+                        history.archive(segment.revised(gone, change))
+                    self._take_out(gone & here)  # live again by a rollback
+                yield
+        for page in paged(history.messages()).values():
+            with history.store.transaction():
+                self._take_out(gone.intersection(message.id for message in page), page)
+            yield
+
+    def _take_out(self, gone: Collection[str], page: Sequence[Message] = ()) -> None:
+        """Put tombstones in place of messages; copies go out of a page of the live history."""
         history = self.script.history
-
-        def revise(key: str) -> None:
-            here = gone & self.plan.parts[key]
-            if segment := history.segment(key):
-                history.archive(segment.revised(here, self._without_copies))
-            if here:
-                history.add_tombstones(here, self.at)
-            if history.are_live(here):  # by a rollback
-                self._live(here)
-
-        def of_page(page: Sequence[Message]) -> None:
-            here = gone.intersection(message.id for message in page)
-            if here:
-                history.add_tombstones(here, self.at)
-            if here or any(self._without_copies(message) is not message for message in page):
-                self._live(here, page)
-
-        parts = [key for key, here in self.plan.parts.items() if here & ids]
-        yield from self._each(parts, revise, 1)
-        yield from self._each(list(paged(history.messages()).values()), of_page, 1)
-
-    def _live(self, gone: Collection[str], page: Sequence[Message] = ()) -> None:
-        """Take messages out of the live history, and copies out of the others of a page."""
-        changed = {message.id: self._without_copies(message) for message in page}
-        live = self.script.history.messages()
+        if gone:
+            history.add_tombstones(gone, self.at)
+        changed = {message.id: without_copies(message, self.plan.gone) for message in page}
+        live = history.messages()
         left = [changed.get(message.id, message) for message in live if message.id not in gone]
-        self.script.history.replace(left)
+        if left != list(live):
+            history.replace(left)
 
-    def _without_copies(self, message: Message) -> Message:
-        return without_copies(message, self.plan.gone)
-
-    def _profile_left(self, profile: Profile) -> Profile | None:
-        """A profile without what goes; None where nothing is left of one of these people.
-
-        The same holds for somebody or something that is a mere name.
-        """
-        left = profile.only(lambda item: item.id not in self.plan.things)
-        is_nobody = profile.id in self.people or profile.id.startswith((UNMET, MASK))
-        return None if is_nobody and not left.observations else left
-
-    def _entry_left(self, entry: JournalEntry) -> JournalEntry:
-        if entry.id in self.syntheses:
-            return replace(entry, content=f"{SYNTHESIS_TITLE} {EMPTIED}")
-        return entry.tombstone if entry.id in self.plan.things else entry
-
-    def _is_of_theirs(self, text: str) -> bool:
-        words = {*re.findall(r"\w+", text), *re.findall(r"\w+\.\w+", text)}
-        return not words.isdisjoint([*self.plan.theirs, *self.plan.replies, *self.people])
+    def _is_of_theirs(self, value: object) -> bool:
+        """Whether a value that was put aside names these people or messages."""
+        text = str(unseal(value))
+        ids = (*self.plan.theirs, *self.plan.replies, *self.people)
+        return any(each in text for each in ids)

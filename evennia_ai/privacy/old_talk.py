@@ -5,10 +5,11 @@ messages. What goes is what goes with a player's words (`privacy.closure`), unde
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
-from evennia.objects.objects import DefaultObject
+from evennia.comms.models import Msg
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import cooperate
 
@@ -21,11 +22,11 @@ from evennia_ai.privacy.requests import (
     ForgettingJob,
     Remains,
     Request,
+    clear_pages,
     forget_queued,
     is_running,
     is_to_assistants,
     name_of,
-    pages_of,
     run_alone,
 )
 
@@ -66,7 +67,7 @@ class OldTalkJob(ForgettingJob):
     """Carries it out for the assistants that are due; what fails is tried again later."""
 
     def __init__(self, scripts: list[AssistantScript]):
-        due = [s for s in scripts if s.survived("old talk", lambda s=s: is_due(s), False)]
+        due = [s for s in scripts if s.survived("old talk", partial(is_due, s), False)]
         today = utc_iso(time.time() // DAY_S * DAY_S)  # a run that was cut short is found again
         super().__init__(Request((), today, "", ""), due)
 
@@ -76,46 +77,47 @@ class OldTalkJob(ForgettingJob):
 
         An assistant is done for the day once the files are clear of what it has forgotten.
         """
+        if not self.scripts:
+            return
         counts = dict[AssistantScript, int]()
         for script in self.scripts:
             counts[script] = yield self._tried(name_of(script), self._forget, script)
-        left = [*self._failures]
-        if self.scripts:
-            yield self.clear_files(iter(()))
-        is_clear = len(self._failures) == len(left)
+        left = len(self._failures)
+        yield self.clear_files(iter(()))
+        is_clear = len(self._failures) == left
         for script, count in counts.items():
             if script.pk is None:  # deleted meanwhile
                 continue
             if count is None or not is_clear:
                 script.trouble(f"old talk is left in: {', '.join(self._failures)}")
-            elif not (yield self._tried(name_of(script), self._is_proven, script)):
+                continue
+            if not (yield self._tried(name_of(script), self._is_proven, script)):
                 script.trouble("old talk is forgotten, but the history is damaged: compact/verify")
-            if count is not None and count < MOST and is_clear:
+            if count < MOST:
                 script.state.nights = {**script.state.nights, _DONE: script.now()}
 
     @inlineCallbacks
     def _forget(self, script: AssistantScript) -> Steps[int]:
         """Fires with how many messages went."""
-        days, body = script.config.keep_days, Remains(script)
+        days, body = script.config.keep_days, script.obj
         before = script.now() - days * DAY_S
+        iso, oldest = utc_iso(before), datetime.fromtimestamp(before, UTC)
+
+        def goes(page: Msg) -> bool:
+            """Whether it is old, from an assistant's body or to assistants alone."""
+            is_old = page.db_date_created < oldest
+            return is_old and (body in page.senders or is_to_assistants(page))
 
         def begin() -> Deferred[dict[str, int]]:
-            iso, at, runtime = utc_iso(before), self.request.at, script.runtime
+            runtime = script.runtime
             # Lines wait for as long as an assistant is switched off.
             runtime.queue = [line for line in runtime.queue if not "" < line.created_at < iso]
             self._drop_waiting(script)
-            pages = _clear_old_pages(script.obj, before)
-            return forget_old(script, body, iso, at, MOST, lambda takes: pages)
+            pages = clear_pages(body, goes)
+            at = self.request.at
+            return forget_old(script, Remains(script), iso, at, MOST, lambda takes: pages)
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
         yield cooperate(Event.objects.forget_talk(script.key, before)).whenDone()
         script.audit("forgotten", days=days, **counts)
         return counts["messages"]
-
-
-def _clear_old_pages(body: DefaultObject | None, before: float) -> Iterator[None]:
-    """Delete old pages that Evennia keeps: from an assistant's body, and to assistants alone."""
-    for page in pages_of(body).filter(db_date_created__lt=datetime.fromtimestamp(before, UTC)):
-        if body in page.senders or is_to_assistants(page):
-            page.delete()
-        yield

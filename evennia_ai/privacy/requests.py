@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 from evennia.accounts.models import AccountDB
 from evennia.comms.models import Msg
 from evennia.objects.objects import DefaultObject
@@ -135,7 +135,7 @@ class ForgettingJob:
 
     def __init__(self, request: Request, scripts: "list[AssistantScript]"):
         self.request, self.scripts = request, scripts
-        self._failures: dict[str, BaseException] = {}
+        self._failures: list[str] = []
 
     def at_step(self, name: str) -> None:
         """Called before each step that concerns the whole game."""
@@ -143,9 +143,9 @@ class ForgettingJob:
     @inlineCallbacks
     def run(self) -> Steps[None]:
         """Do everything, tell who asked, and take the request off the queue if it is done."""
-        people, erased, proof = self.request.people, None, dict[str, bool]()
+        people, proven = self.request.people, []
         for script in self.scripts:  # at once, or somebody answers what waits
-            script.survived("forgetting what waits", lambda s=script: self._drop_waiting(s), None)
+            script.survived("forgetting what waits", partial(self._drop_waiting, script), None)
         for script in self.scripts:
             yield self._tried(name_of(script), self._forget, script)
         self.at_step("forget files")
@@ -158,10 +158,9 @@ class ForgettingJob:
         waiting_events().clear()  # what cannot be stored now must not be stored later
         erased = yield self.clear_files(Event.objects.forget(people))
         for script in self.scripts:
-            proven = yield self._tried(name_of(script), self._is_proven, script)
-            proof[name_of(script)] = bool(proven)
-        unknown = {name_of(script): unknown_features(script) for script in self.scripts}
-        self._tell(self._report(proof, unknown, erased))
+            if (yield self._tried(name_of(script), self._is_proven, script)):
+                proven.append(script)
+        self._tell(self._report(proven, erased))
         if not self._failures:
             self.at_step("forget done")
             _save([other for other in queued() if other != self.request])
@@ -187,13 +186,25 @@ class ForgettingJob:
     @inlineCallbacks
     def _forget(self, script: "AssistantScript") -> Steps[None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
-        request, body = self.request, Remains(script)
+        request, body, people = self.request, script.obj, {*self.request.people}
+
+        def goes(takes: Callable[[str], bool], page: Msg) -> bool:
+            """Whether it is to or from them, or repeats what goes; others keep what they got."""
+            if body in page.senders:
+                return not people.isdisjoint(map(stable_id, page.receivers)) or takes(page.message)
+            return not people.isdisjoint(map(stable_id, page.senders)) and is_to_assistants(page)
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
             drop_calls(script, request.people)
-            elsewhere = partial(_clear_pages, script.obj, request.people)
-            return forget_people(script, body, request.people, request.at, request.until, elsewhere)
+            return forget_people(
+                script,
+                Remains(script),
+                request.people,
+                request.at,
+                request.until,
+                lambda takes: clear_pages(body, partial(goes, takes)),
+            )
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
         script.audit("forgotten", **counts)
@@ -210,7 +221,8 @@ class ForgettingJob:
             result = yield work(*args)
         except Exception as error:  # noqa: BLE001 - one broken assistant must not stop the others
             logger.log_err(f"[ai] forgetting: {what}: {type(error).__name__}: {error}")
-            self._failures[what] = error
+            if what not in self._failures:
+                self._failures.append(what)
             return None
         return result
 
@@ -222,14 +234,11 @@ class ForgettingJob:
             asker.attributes.add(REPORT[0], value, category=REPORT[1])
             asker.msg(text)
 
-    def _report(
-        self, proof: dict[str, bool], unknown: dict[str, list[str]], erased: str | None
-    ) -> str:
+    def _report(self, proven: "Collection[AssistantScript]", erased: str | None) -> str:
         """What the one who asked is told.
 
         Args:
-            proof: Names of assistants, and whether the proofs of their histories are clean.
-            unknown: Names of assistants, and the features that left something which nobody reads.
+            proven: The assistants whose histories are proven.
             erased: What became of deleted rows in the database; None if that failed.
         """
         if self._failures:
@@ -238,22 +247,22 @@ class ForgettingJob:
                 "cleared. It is tried again at the next start of the server, or when you type "
                 "`aiforget` again after ten minutes."
             )
-        at, graves = self.request.at, (s.history.tombstones().values() for s in self.scripts)
+        graves = [at for script in self.scripts for at in script.history.tombstones().values()]
         lines = [
-            f"Forgotten: {sum([*each].count(at) for each in graves)} messages, yours and those "
+            f"Forgotten: {graves.count(self.request.at)} messages, yours and those "
             "made from them, and all that rests on them. What others said stays."
         ]
-        if proven := ", ".join(name for name, is_proven in proof.items() if is_proven):
+        if proven:
             lines.append(
-                f"Proven by `compact/verify` for {proven}: only these messages are gone; a "
-                "tombstone with id and time stands for each."
+                f"Proven by `compact/verify` for {', '.join(map(name_of, proven))}: only these "
+                "messages are gone; a tombstone with id and time stands for each."
             )
-        if damaged := ", ".join(name for name, is_proven in proof.items() if not is_proven):
+        if damaged := ", ".join(name_of(each) for each in self.scripts if each not in proven):
             lines.append(f"Not proven for {damaged}: its history is damaged; tell staff.")
-        for name, features in unknown.items():
-            if features:
+        for script in self.scripts:
+            if features := ", ".join(unknown_features(script)):
                 lines.append(
-                    f"Not looked at is what {', '.join(features)} left with {name}: the game does "
+                    f"Not looked at is what {features} left with {name_of(script)}: the game does "
                     "not have this any more; tell staff."
                 )
         return " ".join(filter(None, [*lines, erased]))
@@ -264,32 +273,16 @@ def name_of(script: "AssistantScript") -> str:
     return str(script.obj.key) if script.is_embodied else f"{script.key} (idle script #{script.pk})"
 
 
-def pages_of(body: DefaultObject | None) -> "QuerySet[Msg]":
-    """The pages that Evennia keeps from and to an assistant's body; none without one."""
-    with_it = Q(db_sender_objects=body) | Q(db_receivers_objects=body)
-    return Msg.objects.filter(with_it).distinct() if body else Msg.objects.none()
-
-
 def is_to_assistants(page: Msg) -> bool:
     """Whether only assistants got a page."""
     return all(isinstance(each, AssistantMixin) for each in page.receivers)
 
 
-def _clear_pages(
-    body: DefaultObject | None, people: Collection[str], takes: Callable[[str], bool]
-) -> Iterator[None]:
-    """Delete pages that Evennia keeps, one at each step.
-
-    Those of an assistant's body to these people (stable ids), those that repeat what goes, and
-    theirs to assistants alone.
-    """
-    for page in pages_of(body):
-        if body in page.senders:
-            is_theirs = not {*map(stable_id, page.receivers)}.isdisjoint(people)
-            goes = is_theirs or takes(page.message)
-        else:
-            is_theirs = not {*map(stable_id, page.senders)}.isdisjoint(people)
-            goes = is_theirs and is_to_assistants(page)
-        if goes:
-            page.delete()
-        yield
+def clear_pages(body: DefaultObject | None, goes: Callable[[Msg], bool]) -> Iterator[None]:
+    """Delete pages that Evennia keeps from and to an assistant's body, one at each step."""
+    if body:
+        with_it = Q(db_sender_objects=body) | Q(db_receivers_objects=body)
+        for page in Msg.objects.filter(with_it).distinct():
+            if goes(page):
+                page.delete()
+            yield

@@ -77,8 +77,9 @@ class JournalEntry(Stored):
 
     def is_worn(self, now: float) -> bool:
         """Whether it is old, by a readable time, and of a low importance."""
-        old = 0 < seconds(self.timestamp) < now - KEEP_DAYS * DAY_S
-        return self.importance < MIN_IMPORTANCE and old
+        if self.importance >= MIN_IMPORTANCE:
+            return False
+        return 0 < seconds(self.timestamp) < now - KEEP_DAYS * DAY_S
 
     def is_indexed(self, now: float) -> bool:
         """Whether it takes part in retrieval at a time, seconds since the epoch."""

@@ -17,7 +17,7 @@ from evennia_ai.game.seeing import player_ids, stable_id
 from evennia_ai.history.messages import ASKER, Message, call_ids
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.sleep.compaction.folding import empty_unused
+from evennia_ai.sleep.compaction.compact import empty_unused
 from evennia_ai.staff.explanation import is_reply, spoken
 from evennia_ai.staff.show import short
 from evennia_ai.turns.runtime import by_speaker, wants_answer

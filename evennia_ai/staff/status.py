@@ -196,7 +196,7 @@ def warnings(script: "AssistantScript") -> list[str]:
             f"leave no room under the limit of {limit:,} tokens. {script.limits().source[1]}, "
             "or switch tools off by `tool_levels`."
         )
-    elif reason := no_room(script):
+    elif reason := no_room(script.limits()):
         found.append(reason)
     if cap := script.spend.reached():
         found.append(f"{cap} is reached: no replies {cap.until}")

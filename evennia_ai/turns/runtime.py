@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IDelayedCall
-from twisted.internet.task import cooperate
+from twisted.internet.task import Cooperator
 from twisted.python.failure import Failure
 
 from evennia_ai.history.messages import SPEECH, Message, is_by, utc_iso
@@ -28,6 +28,16 @@ from evennia_ai.turns.options import AssistantConfig
 from evennia_ai.turns.tools.asking import Proposal
 
 T = TypeVar("T")
+# For so long steps of long work begin one after another; then everything else gets its turn.
+STEPS_S = 0.004
+
+
+def _short() -> Callable[[], bool]:
+    end = time.monotonic() + STEPS_S
+    return lambda: time.monotonic() >= end
+
+
+_cooperator = Cooperator(terminationPredicateFactory=_short)
 
 
 # Key of an event's metadata: whether this assistant is to answer it.
@@ -150,7 +160,7 @@ class TurnLock:
                 if self.running is not holder:
                     raise RuntimeError("The turn lock was lost between two steps.")
 
-        return cooperate(guarded()).whenDone()
+        return _cooperator.cooperate(guarded()).whenDone()
 
     def run_next(self, function: Callable[[], Any]) -> "Deferred[Any]":
         """Run something once what holds the lock now is done; fires with its result.

@@ -78,7 +78,6 @@ _KINDS: Mapping[str, Any] = {
     QUARANTINE: Quarantined,
     "greeted": dict[str, Any],
     "last_extraction": list[str],
-    "looked_through": list[str],
     "last_compaction": dict[str, Any],
     "last_sleep": SleepReport,
 }
@@ -131,8 +130,6 @@ class StateHandler:
     signals = Kept[dict[str, Any]]("context_signals", {})  # context signals that are set
     last_sleep = Kept("last_sleep", SleepReport())
     extracted = Kept[list[str]]("last_extraction", [])  # ids, since the last compaction
-    # Ids of messages of which an extraction has noted all there is, since the last compaction.
-    looked_through = Kept[list[str]]("looked_through", [])
     # Ids of summaries that were emptied, as something was forgotten, to be made again.
     stale = Kept[list[str]]("summaries_stale", [])
     # When such were made again in the last day, seconds since the epoch.

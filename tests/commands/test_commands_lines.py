@@ -2,6 +2,8 @@
 
 from functools import partial
 
+from evennia_ai.sleep.compaction.remake import remake_next
+
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.archive import EMPTIED
@@ -14,7 +16,6 @@ from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.compaction.behind import compact_behind
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import MANUAL
-from evennia_ai.sleep.compaction.remake import remake_next
 from evennia_ai.staff.lines import LineActs
 from evennia_ai.testing import call
 from tests.asked import model_down

@@ -4,6 +4,7 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 
+from evennia_ai.sleep.compaction.remake import remake_next
 from twisted.internet.defer import succeed
 
 from evennia_ai.errors import StoreError
@@ -21,7 +22,6 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S
-from evennia_ai.sleep.compaction.remake import remake_next
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.initiative import Cue
 from tests.asked import model_down, source_of

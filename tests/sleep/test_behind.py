@@ -4,6 +4,7 @@ import json
 from contextlib import contextmanager
 from dataclasses import replace
 
+from evennia_ai.sleep.compaction.remake import STALE_A_DAY
 from twisted.internet.defer import Deferred
 
 from evennia_ai.history.archive import EMPTIED
@@ -13,7 +14,6 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, measure_fixed
 from evennia_ai.sleep.compaction.behind import begin_behind, compact_asleep
 from evennia_ai.sleep.compaction.compact import WAIT_S, Compaction
 from evennia_ai.sleep.compaction.plan import SLEEP
-from evennia_ai.sleep.compaction.remake import STALE_A_DAY
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call
 from evennia_ai.turns.tick import Tick

@@ -2,29 +2,65 @@
 
 One piece runs at a time: a compaction of an assistant that is awake, or a stale summary that is
 made again. It takes the turn lock only between turns, and whatever takes the lock for itself
-cancels it (`assistant.runtime.Runtime`).
+cancels it (`turns.runtime.Runtime`).
+
+Stale summaries are those emptied, as something in them was forgotten or taken back
+(`StateHandler.stale`). A record keeps its id and its sources; only what it says changes, and with
+it the marker, the journal entry and the summaries above, which are stale from then on. No message
+moves. Each is stored by itself, the deepest first, so a later run goes on where one ended.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
+from evennia_ai.errors import ModelError
+from evennia_ai.history.archive import SummaryRecord
+from evennia_ai.llm_interaction.summary import NOTHING_SAID
 from evennia_ai.protocol import Assistant
-from evennia_ai.sleep.compaction.compact import Compaction, Outcome, Skipped, due
+from evennia_ai.rag_memory.journal import JournalEntry
+from evennia_ai.sleep.compaction.compact import (
+    Compaction,
+    Fold,
+    Outcome,
+    Skipped,
+    due,
+    empty_unused,
+    longer,
+    summary_cap,
+    synthesis_of,
+)
 from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, REQUEST, STALE
-from evennia_ai.sleep.compaction.remake import is_stale_due, remake_next
+
+DAY_S = 86_400.0
+# Stale summaries that are made again in a day at most, those apart of which nothing is left.
+STALE_A_DAY = 12
+# From one to the next.
+PAUSE_S = 60.0
 
 
 def begin_behind(script: Assistant) -> bool:
     """Begin work in the background if some is due and none runs; returns whether it did.
 
-    Call it when a tick has ended.
+    Call it when a tick has ended. All compactions but those of an emergency wait for a lull.
     """
-    if script.runtime.behind is not None or not (script.ready and script.enabled):
+    config, runtime = script.config, script.runtime
+    if runtime.behind is not None or not (script.ready and script.enabled):
         return False
-    if (job := _due(script)) is not None:
+    job = None
+    if config.compact_background and script.state.mode == "awake":
+        job = due(script, EMERGENCY)
+        if job is None:
+            job = due(script, COUNT, REQUEST, BACKGROUND)
+            half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
+            is_early = runtime.is_called() and script.usage() < half
+            if job is not None and job.trigger != COUNT and is_early:
+                job = None
+    if job is not None:
         compact_behind(script, job)
         return True
     if not is_stale_due(script):
@@ -74,19 +110,6 @@ def compact_asleep(script: Assistant, job: Compaction) -> "Deferred[Outcome]":
     return waiting
 
 
-def _due(script: Assistant) -> Compaction | None:
-    """The compaction that fires now; all but an emergency wait for a lull."""
-    config = script.config
-    if not config.compact_background or script.state.mode != "awake":
-        return None
-    if emergency := due(script, EMERGENCY):
-        return emergency
-    job = due(script, COUNT, REQUEST, BACKGROUND)
-    half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
-    is_early = script.runtime.is_called() and script.usage() < half
-    return None if job is not None and job.trigger != COUNT and is_early else job
-
-
 def _run(script: Assistant, trigger: str, work: Callable[[], Deferred[Any]]) -> None:
     """Run something in the background; what it fails with is logged, as the ticks go on."""
 
@@ -101,3 +124,110 @@ def _run(script: Assistant, trigger: str, work: Callable[[], Deferred[Any]]) -> 
             script.log_error("work in the background", error)
 
     script.runtime.run_behind(run, trigger)
+
+
+def is_stale_due(script: Assistant) -> bool:
+    """Whether a summary is stale and may be made again now: a few a day, one at a time.
+
+    Also where automatic compactions are off: it mends what forgetting emptied.
+    """
+    state, now = script.state, script.now()
+    times = _of_the_day(state.remade, now)
+    if not state.stale or state.hold or now < script.runtime.stale_waits[1]:
+        return False
+    if len(times) >= STALE_A_DAY or (times and now < times[-1] + PAUSE_S):
+        return False
+    is_enabled = script.config.compact_enabled and not script.limits().only_talks
+    return is_enabled and not script.over_spend()
+
+
+def _of_the_day(times: Iterable[float], now: float) -> list[float]:
+    """Those of the last day."""
+    return [at for at in times if 0 <= now - at < DAY_S]
+
+
+@inlineCallbacks
+def remake_next(script: Assistant) -> Steps[None]:
+    """Make the deepest stale summary again, and store it between two turns.
+
+    What fails is tried again later, each time later.
+    """
+    runtime, stale = script.runtime, set(script.state.stale)
+    records = [r for r in script.history.summaries() if r.id in stale and not r.rolled_back]
+    ids = {record.id for record in records}
+    record = next((record for record in records if ids.isdisjoint(record.child_ids)), None)
+    if record is None:  # rolled back meanwhile
+        script.state.stale = []
+        return
+    try:
+        new = yield _made_again(script, record)
+        yield script.between_turns(partial(_store, script, record, new))
+    except CancelledError:
+        raise
+    except Exception as error:
+        runtime.stale_waits = longer(runtime.stale_waits, script.now())  # its calls are paid for
+        if not isinstance(error, ModelError):
+            raise
+        script.log_error("making a summary again", error)
+        return
+    runtime.stale_waits = 0, 0.0
+
+
+@inlineCallbacks
+def _made_again(script: Assistant, record: SummaryRecord) -> Steps[SummaryRecord]:
+    """Fires with a summary made of its messages, or of the summaries below it.
+
+    Fails with `ModelError` where no level gives one.
+    """
+    history = script.history
+    talk = [message for message in history.messages() if not message.is_summary]
+    fold = Fold(script, record.audience, (), summary_cap(script, talk, ()), STALE)
+    if record.segments:
+        segments = list(filter(None, map(history.segment, record.segments)))
+        if len(segments) < len(record.segments):
+            raise ModelError("an archive segment is missing")
+        fold.leaving = [message for segment in segments for message in segment.messages]
+        new = yield fold.recent()
+    else:
+        below = list(filter(None, map(history.summary, record.child_ids)))
+        new = yield fold.merged(below, record.tier)
+    made_by = {key: new.extra[key] for key in ("model", "prompt_tokens")}
+    return replace(
+        record,
+        text=new.text,
+        without=new.without,
+        level=new.level,
+        coverage=new.coverage,
+        unsupported=new.unsupported,
+        extra={**record.extra, **made_by},
+    )
+
+
+def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None:
+    """Put a summary into the place of its former self, wherever that is shown."""
+    script.runtime.lock.holder()
+    history, journal, state = script.history, script.journal, script.state
+    synthesis = synthesis_of(new)
+    if history.summary(former.id) != former:
+        raise ModelError("the summary was changed meanwhile")
+
+    def corrected(entry: JournalEntry) -> JournalEntry:
+        if entry.id != synthesis.id or entry.withdrawn:
+            return entry
+        sources = synthesis.source_message_ids
+        return replace(entry, content=synthesis.content, source_message_ids=sources)
+
+    with history.store.transaction():
+        script.at_commit_step("remake")
+        history.save_summary(new)
+        history.replace_talk(history.messages())
+        for entry in journal.rewrite(corrected, journal.pages_with([synthesis.id])):
+            history.store.on_commit(partial(script.memory.remember_entry, entry))
+        above = [r.id for r in history.summaries() if new.id in r.child_ids and not r.rolled_back]
+        stale = dict.fromkeys([*state.stale, *above])
+        state.stale = [key for key in stale if key != new.id]
+        if new.text != NOTHING_SAID:
+            now = script.now()
+            state.remade = [*_of_the_day(state.remade, now), now]
+        empty_unused(script)  # what was taken back while a model was writing
+        script.at_commit_step("remade")

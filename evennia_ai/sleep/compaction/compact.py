@@ -1,15 +1,23 @@
 """One compaction: fold the older part of a history into summaries without losing a message.
 
 The order: is it allowed and due, the plan, masking if that is enough, summaries scope by scope, one
-commit, what follows from it. Nothing is stored until all is there. When one is due is said by one
-list of rules, which every caller asks (`why_not`).
+commit, what follows from it. When one is due is said by one list of rules, which every caller asks
+(`why_not`).
+
+A new recent summary is made from raw messages, and the former ones go into the long-term summary.
+Recent summaries hang in a tree of fan-in 8 (`plan.due_groups`); the long-term summary is made from
+the topmost nodes, never from its own former text.
+
+What is large is written before the commit, as drafts, which nothing reads. The commit stores
+everything together, or nothing. Each step has a name. A crash or an exception between any two
+leaves everything as it was, in the database and in Evennia's caches.
 
 Awake, the reply that is a scope's summary holds its notes, too. Asleep, and where somebody waits
 (`compact_background` off), an extraction comes before it (`extract`).
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any
@@ -18,25 +26,55 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
-from evennia_ai.history.archive import CompactionRecord, Report
-from evennia_ai.history.audience import PUBLIC, widest_of
+from evennia_ai.history.archive import (
+    EMPTIED,
+    LONG,
+    SEGMENT_MESSAGES,
+    UNSUMMARISED,
+    CompactionRecord,
+    Report,
+    Segment,
+    SummaryRecord,
+    resting_on,
+)
+from evennia_ai.history.audience import PUBLIC, Views, visible
+from evennia_ai.history.frames import SYNTHESIS_TITLE, one_line
 from evennia_ai.history.messages import (
     Message,
     is_maskable,
     masked,
     new_id,
     rendered,
+    said_and_done,
+    tool_calls,
+    total_tokens,
     unmasked,
     utc_iso,
     widest_view_tokens,
 )
+from evennia_ai.llm_interaction.budget import Limits
+from evennia_ai.llm_interaction.facts import Covered, covered, source_facts
 from evennia_ai.llm_interaction.prompt import measure_fixed
-from evennia_ai.llm_interaction.summary import LEVELS
+from evennia_ai.llm_interaction.summary import (
+    LEVELS,
+    NOTHING_SAID,
+    Summary,
+    summarise,
+    summarise_lines,
+)
+from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.extraction import extract
-from evennia_ai.sleep.compaction.folding import Fold, commit
+from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
+from evennia_ai.sleep.compaction.extraction import (
+    ENTRY,
+    JOURNAL_ENTRIES,
+    Note,
+    extract,
+    grounded,
+    write_notes,
+)
 from evennia_ai.sleep.compaction.plan import (
     BACKGROUND,
     COUNT,
@@ -46,15 +84,27 @@ from evennia_ai.sleep.compaction.plan import (
     REQUEST,
     SLEEP,
     Plan,
+    due_groups,
     plan_compaction,
+    roots,
 )
 
 # Lines of scopes with too few for a summary are archived once they are so old.
 FEW_STAY = timedelta(weeks=4)
 # A time (ISO 8601) before which everything is old.
 ALL = "9999"
-# A limit that falls below this share of what it was is looked at again.
-MUCH_LESS = 0.8
+# From this generation on, detail may have faded.
+FADING_GENERATION = 3
+# Masks are enough if they bring usage this far under the trigger.
+HEADROOM = 0.9
+# The first wait after a try in vain, in seconds; each further one is four times as long.
+WAIT_S, MOST_WAIT_S = 60.0, 3600.0
+# Staff are told once so many have failed in a row.
+TELL_AFTER = 3
+SYNTHESIS_IMPORTANCE = 7
+NO_SUMMARY = "A few lines, archived without a summary."
+# A record names so many of the things a model's text left out.
+LOST_NAMED = 200
 
 
 def threshold(script: Assistant, trigger: str) -> float:
@@ -77,23 +127,24 @@ def why_not(script: Assistant, trigger: str) -> str:
         return ""
     if not config.compact_auto:
         return "automatic compaction is off"
-    usage, least = script.usage(), threshold(script, trigger)
+    usage = script.usage()
     if trigger == COUNT and not _by_count(script):
         return "the windows hold all lines"
     if trigger == REQUEST and not script.runtime.compaction_requested:
         return "the assistant did not ask for it"
-    if trigger != COUNT and usage < least:
+    if trigger != COUNT and usage < (least := threshold(script, trigger)):
         return f"below threshold ({usage:.1%} < {least:.1%})"
-    held = script.state.hold and usage < 1.0
-    return "automatic compaction is held after a rollback" if held else ""
+    if script.state.hold and usage < 1.0:
+        return "automatic compaction is held after a rollback"
+    return ""
 
 
 def _by_count(script: Assistant) -> bool:
     """Whether more lines of talk stand there than the two windows hold."""
-    config = script.config
-    if config.immediate_window is None or config.recent_window is None:
+    immediate, recent = script.config.immediate_window, script.config.recent_window
+    if immediate is None or recent is None:
         return False
-    return script.history.lines() > config.immediate_window + config.recent_window
+    return script.history.lines() > immediate + recent
 
 
 def firing(script: Assistant, *triggers: str) -> str:
@@ -106,14 +157,19 @@ def firing(script: Assistant, *triggers: str) -> str:
     return next((each for each in triggers if not why_not(script, each)), "")
 
 
+def due(script: Assistant, *triggers: str) -> "Compaction | None":
+    """The compaction of the first of these triggers that fires, if it has something to do."""
+    job = Compaction(script, firing(script, *triggers))
+    return job if job.trigger and job.plan.leaving else None
+
+
 def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
     """The plan of a compaction that this trigger started.
 
     In sleep and in the background a share of the limit is kept as well as the window. By count
     just those lines leave for which there is a window.
     """
-    config, history = script.config, script.history.messages()
-    room, before = script.limits().room, datetime.fromtimestamp(script.now(), UTC) - FEW_STAY
+    config, history, room = script.config, script.history.messages(), script.limits().room
     if trigger == COUNT and config.immediate_window and config.recent_window:
         # One stays over, as more than the two windows hold fires.
         few = min(FEW_LINES, config.recent_window)
@@ -122,33 +178,46 @@ def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
     keep = 0
     if trigger in (SLEEP, BACKGROUND, REQUEST):
         keep = int(script.compact_preserve_token_share * config.max_context_tokens)
+    before = datetime.fromtimestamp(script.now(), UTC) - FEW_STAY
     window = config.compact_preserve_window
     return plan_compaction(history, window, room, keep, before.isoformat())
 
 
+def summary_cap(script: Assistant, staying: Sequence[Message], scopes: Collection[str]) -> int:
+    """Most tokens of each summary, so that all that one reader sees share their part of the room.
+
+    A reader sees two tiers of each scope: of those that get a summary now, and of earlier ones.
+    """
+    markers = (message for message in script.history.messages() if message.is_summary)
+    shown = {PUBLIC, *scopes, *(marker.audience for marker in markers)}
+    limits, tiers = script.limits(), 2 * Views(dict.fromkeys(shown, 1)).widest
+    return min(limits.caps.summary, limits.room.summary_cap(widest_view_tokens(staying), tiers))
+
+
 def check_room(script: Assistant) -> None:
-    """Say it if there is no room: at the start, for a new configuration, for a smaller limit."""
-    checked, limit = script.runtime.room_for, script.limits().tokens
-    if checked and checked[0] == script.config and limit > MUCH_LESS * checked[1]:
+    """Say it if there is no room: at the start, and for a new configuration or limit."""
+    checked = script.config, script.limits().tokens
+    if script.runtime.room_for == checked:
         return
-    script.runtime.room_for = script.config, limit
+    script.runtime.room_for = checked
     measure_fixed(script, script.obj)
-    if reason := no_room(script):
-        if script.limits().only_talks:
+    limits = script.limits()
+    if reason := no_room(limits):
+        if limits.only_talks:
             script.alert(reason)
         else:
             script.trouble(reason)
 
 
-def no_room(script: Assistant) -> str:
+def no_room(limits: Limits) -> str:
     """Why there is no room for a talk, with the numbers and what to change; empty if there is."""
-    room, limits = script.limits().room, script.limits()
     if limits.only_talks:
         return (
             f"the window of {limits.model} is too small: {limits.facts.window}. Under "
             f"{USABLE_TOKENS:,} tokens the assistant answers, and does nothing else: no summaries, "
             "no notes, no tools. Give the model's server a larger window, 8,192 tokens or more."
         )
+    room = limits.room
     if not room.is_too_small:
         return ""
     source, remedy = limits.source
@@ -158,10 +227,6 @@ def no_room(script: Assistant) -> str:
         f"{room.fixed:,}, reply, memories and the present {room.reserved:,}, which leaves {left:,} "
         f"({source} sets the limit). {remedy}, or switch tools off by `tool_levels`."
     )
-
-
-# From this generation on, detail may have faded.
-FADING_GENERATION = 3
 
 
 @dataclass(frozen=True)
@@ -210,23 +275,6 @@ def as_result(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def announce(script: Assistant, record: CompactionRecord) -> Done:
-    """Announce a compaction that is committed; it stands, whatever fails here.
-
-    The log gets the report without the names by which what left is found again.
-    """
-    name = str((script.obj or script).key)
-    logged = replace(record, report=replace(record.report, query=""))
-    acts: list[Callable[[], None]] = [
-        lambda: script.audit("compaction", trigger=record.trigger, **as_result(Done(record))),
-        lambda: script.log(report_line(name, logged)),
-        lambda: script.pose("compact"),
-    ]
-    for act in acts:
-        script.survived("announcing a compaction", act, None)
-    return Done(record)
-
-
 def report_line(name: str, record: CompactionRecord) -> str:
     """One line: how much, from what to what, how well, and where the raw words are."""
     report = record.report
@@ -236,33 +284,24 @@ def report_line(name: str, record: CompactionRecord) -> str:
         return (
             f"{name} masked {count} {outputs} ({record.trigger}): {tokens}. Nothing was summarised."
         )
-    quality = f"{tokens}, level {report.level}, {report.coverage:.0%} of names, numbers and quotes"
-    raw = f"Raw words: aihistory/expand {name} = {report.summary_id}"
     between = ""
     if report.left_from:
         start, end = (at[:16].replace("T", " ") for at in (report.left_from, report.left_until))
         between = f" of {start} to {end} UTC"
-    parts = [
+    line = (
         f"{name} compacted {report.compacted_messages} messages{between} ({record.trigger}): "
-        f"{quality} kept in summary, journal or ledger.",
-        f"{raw}; by their words: aihistory/search {name} = {report.query or '<words>'}.",
-    ]
+        f"{tokens}, level {report.level}, {report.coverage:.0%} of names, numbers and quotes kept "
+        f"in summary, journal or ledger. Raw words: aihistory/expand {name} = {report.summary_id}; "
+        f"by their words: aihistory/search {name} = {report.query or '<words>'}."
+    )
     if report.unsupported:
-        parts.append(f"Names, numbers or quotes that nobody said: {report.unsupported}.")
+        line += f" Names, numbers or quotes that nobody said: {report.unsupported}."
     if report.generation >= FADING_GENERATION:
-        parts.append(
-            f"This is generation {report.generation}: detail may have faded; "
+        line += (
+            f" This is generation {report.generation}: detail may have faded; "
             "the raw words are in the archive."
         )
-    return " ".join(parts)
-
-
-# Masks are enough if they bring usage this far under the trigger.
-HEADROOM = 0.9
-# The first wait after a try in vain, in seconds; each further one is four times as long.
-WAIT_S, MOST_WAIT_S = 60.0, 3600.0
-# Staff are told once so many have failed in a row.
-TELL_AFTER = 3
+    return line
 
 
 def compact_conversation_history(
@@ -307,11 +346,10 @@ class Compaction:
     def extract(self, stops: Callable[[], bool] = lambda: False) -> Steps[Skipped | dict[str, Any]]:
         """The extraction before a compaction, if one follows that calls a model; with its report.
 
-        What it notes is written at once. It ends early once `stops` returns true; the next one goes
-        on there.
+        What it notes is written at once. It ends early once `stops` returns true.
         """
         script, plan = self.script, self.plan
-        if plan.empty or not script.config.compact_enabled or script.over_spend():
+        if not plan.leaving or not script.config.compact_enabled or script.over_spend():
             return Skipped("no compaction will follow that calls a model")
         if self._masked_history() is not None:
             return Skipped("masking old tool outputs makes enough room")
@@ -327,19 +365,6 @@ class Compaction:
         outcome: Outcome = yield self.run()
         return outcome
 
-    def _takes_notes(self) -> bool:
-        """Whether notes can be asked for in the same reply as a summary.
-
-        Not of a base model, nor of the offline one; nor where somebody wrote what the summariser is
-        to do: there the next night takes notes.
-        """
-        config = self.script.config
-        if not self.noted or self.instructions or config.compact_prompt:
-            return False
-        if config.llm_api != "chat" or not config.pre_compact_extraction_enabled:
-            return False
-        return (config.compact_model or self.script.model_name) != OFFLINE_MODEL
-
     @inlineCallbacks
     def run(self) -> Steps[Outcome]:
         """Fires with the outcome; nothing is raised for a failing model."""
@@ -351,19 +376,35 @@ class Compaction:
                 outcome = yield self._summarise()
         except CancelledError:
             raise  # somebody stopped it: that says nothing about its use
+        except ModelError as error:
+            script.log_error("compaction", error)
+            outcome = Failed(str(error))
         except Exception:
-            if self.trigger != MANUAL:
-                wait_longer(script)
+            self._wait_longer()
             raise
-        if isinstance(outcome, Skipped):
-            return outcome
         # In vain, too, is one after which what fired it would fire again at once.
-        is_in_vain = isinstance(outcome, Failed) or not why_not(script, self.trigger)
-        if self.trigger != MANUAL and is_in_vain:
-            wait_longer(script)
+        if isinstance(outcome, Failed) or (
+            isinstance(outcome, Done)
+            and self.trigger != MANUAL
+            and not why_not(script, self.trigger)
+        ):
+            self._wait_longer()
         elif isinstance(outcome, Done):
             script.runtime.compaction_waits = 0, 0.0
         return outcome
+
+    def _wait_longer(self) -> None:
+        """Let automatic compactions wait after one that failed, longer each time."""
+        if self.trigger == MANUAL:
+            return
+        script, now = self.script, self.script.now()
+        waits = longer(script.runtime.compaction_waits, now)
+        script.runtime.compaction_waits = waits
+        if waits[0] == TELL_AFTER:
+            script.alert(
+                f"{TELL_AFTER} compactions in a row failed or made too little room; the next one "
+                f"is tried in {(waits[1] - now) / 60:.0f} minutes. See `aistatus`."
+            )
 
     def _locked(self, function: Callable[[], Any]) -> "Deferred[Any]":
         """Run something short that no turn may come between."""
@@ -377,106 +418,176 @@ class Compaction:
         if reason := why_not(self.script, self.trigger):
             return Skipped(reason)
         self.script.runtime.compaction_requested = False
-        plan = self.plan
-        if plan.empty:
+        if not self.plan.leaving:
             return Skipped("history within preserve window")
         if (masks := self._masked_history()) is None:
             return None
         history, ids = masks
-        report = Report(
-            level="masked",
-            masked_messages=len(ids),
-            preserved_messages=len(history),
-        )
-        record = self._record(report, masked=tuple(ids))
-        return announce(self.script, commit(self.script, history, (), record))
+        report = Report(level="masked", masked_messages=len(ids), preserved_messages=len(history))
+        return self._store(history, report, masked=tuple(ids))
 
     def _masked_history(self) -> tuple[list[Message], list[str]] | None:
         """The history with old tool outputs masked, and their ids; None if that is not enough.
 
         Masks are no relief if there are too many messages, or somebody wants a summary.
         """
-        script, plan = self.script, self.plan
+        script = self.script
         if self.trigger in (COUNT, MANUAL):
             return None
-        at, leaving = utc_iso(script.now()), {message.id for message in plan.leaving}
-        live = script.history.messages()
-        ids = {m.id for m in live if m.id in leaving and is_maskable(m)}
-        history = [masked(m, at, script.count) if m.id in ids else m for m in live]
+        ids = sorted(message.id for message in self.plan.leaving if is_maskable(message))
+        at, history = utc_iso(script.now()), list[Message]()
+        for message in script.history.messages():
+            if message.id in ids and is_maskable(message):
+                message = masked(message, at, script.count)
+            history.append(message)
         usage = script.usage(widest_view_tokens(history))
         if not ids or usage >= threshold(script, self.trigger) * HEADROOM:
             return None
-        return history, sorted(ids)
-
-    def _record(self, report: Report, **fields: Any) -> CompactionRecord:
-        at = utc_iso(self.script.now())
-        return CompactionRecord(
-            id=new_id("c"), at=at, trigger=self.trigger, report=report, **fields
-        )
+        return history, ids
 
     @inlineCallbacks
     def _summarise(self) -> Steps[Outcome]:
-        """Summaries first, then the commit."""
-        script, plan = self.script, self.plan
-        cap, folds = summary_cap(script, plan), list[Fold]()
-        noted = self._takes_notes()
-        try:
-            yield script.breathe()
-            for scope in plan.scopes:
-                fold = Fold(script, scope, plan.part(scope), cap, self.trigger)
-                fold.instructions, fold.noted = self.instructions, noted
-                if scope in plan.unsummarised:
-                    fold.archive()
-                else:
-                    yield fold.fold()
-                    yield script.breathe()
-                folds.append(fold)
-            for _ in script.history.drop_drafts():
+        """Summaries first, then the commit; fails with `ModelError` where no level gave one."""
+        script, plan, config, folds = self.script, self.plan, self.script.config, list[Fold]()
+        cap = summary_cap(script, plan.staying, plan.summarised)
+        # A base model and the offline one give no notes beside a summary, nor does one that was
+        # told otherwise: there the next night takes notes.
+        takes_notes = (
+            self.noted
+            and not (self.instructions or config.compact_prompt)
+            and config.llm_api == "chat"
+            and config.pre_compact_extraction_enabled
+            and (config.compact_model or script.model_name) != OFFLINE_MODEL
+        )
+        yield script.breathe()
+        for scope, part in plan.parts.items():
+            fold = Fold(script, scope, part, cap, self.trigger, self.instructions, takes_notes)
+            folds.append(fold)
+            if scope in plan.unsummarised:
+                fold.archive()
+            else:
+                yield fold.fold()
                 yield script.breathe()
-            for fold in folds:
-                yield fold.draft()
-            if not script.config.compact_enabled:  # switched off while the model was writing
-                return Skipped("compaction disabled")
-            outcome: Outcome = yield self._locked(partial(self._commit, plan, folds))
-            return outcome
-        except ModelError as error:
-            script.log_error("compaction", error)
-            return Failed(str(error))
+        for _ in script.history.drop_drafts():
+            yield script.breathe()
+        for fold in folds:
+            yield fold.draft()
+        if not script.config.compact_enabled:  # switched off while the model was writing
+            return Skipped("compaction disabled")
+        outcome: Outcome = yield self._locked(partial(self._commit, folds))
+        return outcome
 
-    def _commit(self, plan: Plan, folds: Sequence[Fold]) -> Outcome:
+    def _commit(self, folds: Sequence["Fold"]) -> Outcome:
         """Carry the plan out. The history may have grown meanwhile; it is read again."""
-        script, live = self.script, self.script.history.messages()
-        script.runtime.lock.holder()
-        if overtaken := _overtaken(script, plan, folds):
+        plan, live = self.plan, self.script.history.messages()
+        self.script.runtime.lock.holder()
+        if overtaken := self._overtaken(folds):
             return Failed(overtaken)
         gone = {message.id for message in plan.leaving}
-        staying = [message for message in live if message.id not in gone]
-        records = [record for fold in folds for record in fold.records.values()]
-        recent = [record.id for record in records if record.tier == "recent"]
+        records = [record for fold in folds for record in fold.records]
+        recent = [record for record in records if record.tier == "recent"]
         summaries = [summary for fold in folds for summary in fold.summaries]
         report = Report(
             compacted_messages=len(plan.leaving),
             left_from=plan.leaving[0].created_at,
             left_until=plan.leaving[-1].created_at,
             preserved_messages=len(plan.staying),
-            summary_ids=tuple(recent or [records[0].id]),
+            summary_ids=tuple(record.id for record in recent or records[:1]),
             level=max((s.level for s in summaries), key=LEVELS.index, default=LEVELS[0]),
-            coverage=round(min(fold.coverage for fold in folds), 3),
+            coverage=round(min((r.coverage or 0.0 for r in recent), default=1.0), 3),
             unsupported=sum(summary.unsupported for summary in summaries),
-            generation=max(fold.generation for fold in folds),
+            generation=max(record.generation for record in records),
             query=next((fold.query for fold in folds if fold.scope == PUBLIC), ""),
-            prompt_tokens=sum(s.prompt_tokens for s in summaries),
-            completion_tokens=sum(s.completion_tokens for s in summaries),
+            prompt_tokens=sum(summary.prompt_tokens for summary in summaries),
+            completion_tokens=sum(summary.completion_tokens for summary in summaries),
         )
-        record = commit(script, staying, folds, self._record(report))
         self.facts = sum(len(fold.notes) for fold in folds)
-        return announce(script, record)
+        return self._store([m for m in live if m.id not in gone], report, folds)
 
+    def _overtaken(self, folds: Sequence["Fold"]) -> str:
+        """Why the plan no longer fits the history; empty if it does.
 
-def due(script: Assistant, *triggers: str) -> Compaction | None:
-    """The compaction of the first of these triggers that fires, if it has something to do."""
-    job = Compaction(script, firing(script, *triggers))
-    return job if job.trigger and not job.plan.empty else None
+        A mask or a new token count of a message is no change.
+        """
+        history = self.script.history
+        if any(history.summary(r.id) != r for fold in folds for r in fold.former):
+            return "a summary that was to be merged was changed meanwhile; try again"
+        live = {message.id: message for message in history.messages()}
+        for message in self.plan.leaving:
+            now = live.get(message.id)
+            if now is None:
+                return "what was to leave has left meanwhile, by another compaction or a rollback"
+            if now != message and (
+                now.audience != message.audience
+                or rendered(unmasked(now)) != rendered(unmasked(message))
+            ):
+                return "a message that was to leave was changed meanwhile; try again"
+        return ""
+
+    def _store(
+        self,
+        messages: Sequence[Message],
+        report: Report,
+        folds: Sequence["Fold"] = (),
+        masked: tuple[str, ...] = (),
+    ) -> Done:
+        """Store everything in one transaction, calling `at_commit_step` before each step.
+
+        `messages` are the new live talk. Raises what a step raised, with nothing changed.
+        """
+        script, history, step = self.script, self.script.history, self.script.at_commit_step
+        state, before, at = script.state, history.tokens(), utc_iso(script.now())
+        records = [record for fold in folds for record in fold.records]
+        ids = tuple(record.id for record in records)
+        with history.store.transaction():
+            step("archive")
+            history.keep_drafts([key for record in records for key in record.segments], ids)
+            step("history")
+            history.replace_talk(messages)
+            report = replace(report, original_tokens=before, new_tokens=history.tokens())
+            step("notes")
+            notes = [note for fold in folds for note in fold.notes]
+            entries = [*state.extracted, *(write_notes(script, notes) if notes else ())]
+            step("journal")
+            syntheses = [synthesis_of(record) for record in records if record.tier == "recent"]
+            script.journal.put(*syntheses)
+            entries += [entry.id for entry in syntheses]
+            step("record")
+            record = CompactionRecord(
+                id=new_id("c"),
+                at=at,
+                trigger=self.trigger,
+                report=report,
+                masked=masked,
+                summaries=ids,
+                entries=tuple(entries),
+            )
+            history.save_compaction(record)
+            state.extracted = []
+            # Under a hold, only a manual compaction or an overflow gets here.
+            state.hold = False
+            step("last_compaction")
+            history.note_last_compaction()
+            empty_unused(script)  # what was taken back while a model was writing
+            step("done")
+        return self._announced(record)
+
+    def _announced(self, record: CompactionRecord) -> Done:
+        """Announce a compaction that is committed; it stands, whatever fails here.
+
+        The log gets the report without the names by which what left is found again.
+        """
+        script, done = self.script, Done(record)
+        name = str((script.obj or script).key)
+        logged = replace(record, report=replace(record.report, query=""))
+        acts: list[Callable[[], None]] = [
+            lambda: script.audit("compaction", trigger=record.trigger, **as_result(done)),
+            lambda: script.log(report_line(name, logged)),
+            lambda: script.pose("compact"),
+        ]
+        for act in acts:
+            script.survived("announcing a compaction", act, None)
+        return done
 
 
 def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:
@@ -484,44 +595,216 @@ def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:
     return waits[0] + 1, now + min(MOST_WAIT_S, WAIT_S * 4 ** waits[0])
 
 
-def wait_longer(script: Assistant) -> None:
-    """Let automatic compactions wait after one that failed, longer each time."""
-    now = script.now()
-    tries, until = script.runtime.compaction_waits = longer(script.runtime.compaction_waits, now)
-    if tries == TELL_AFTER:
-        script.alert(
-            f"{tries} compactions in a row failed or made too little room; the next one is tried "
-            f"in {(until - now) / 60:.0f} minutes. See `aistatus`."
+@dataclass
+class Fold:
+    """One scope's part of a compaction, of which nothing is stored yet."""
+
+    script: Assistant
+    scope: str
+    leaving: Sequence[Message]  # raw messages, oldest first
+    cap: int  # most tokens of one of its summaries
+    trigger: str  # what fired, as `plan.MANUAL`
+    instructions: str | None = None  # additional instructions for the summary
+    noted: bool = False  # whether the model that summarises the messages notes facts, too
+    notes: list[Note] = field(default_factory=list)  # what it noted
+    former: list[SummaryRecord] = field(default_factory=list)  # the summaries before it
+    records: list[SummaryRecord] = field(default_factory=list)  # those to write
+    summaries: list[Summary] = field(default_factory=list)  # all that models made, for the figures
+    query: str = ""  # names in what left, by which it can be found again
+
+    @cached_property
+    def parts(self) -> dict[str, Sequence[Message]]:
+        """What leaves, by the ids of the segments to make of it."""
+        starts = range(0, len(self.leaving), SEGMENT_MESSAGES)
+        return {new_id("g"): self.leaving[start : start + SEGMENT_MESSAGES] for start in starts}
+
+    @inlineCallbacks
+    def fold(self) -> Steps[None]:
+        """Make the summaries; fails with `ModelError` when no level gave one."""
+        self.former = [
+            record
+            for record in self.script.history.summaries()
+            if record.audience == self.scope and not record.rolled_back
+            if record.tier != UNSUMMARISED
+        ]
+        self.records.append((yield self.recent()))
+        older = [record for record in self.former if record.tier != LONG]
+        if not older:
+            return
+        while groups := due_groups(older):
+            for group in groups:
+                older.append((yield self.merged(group, "node", group[0].tree_level + 1)))
+                self.records.append(older[-1])
+        self.records.append((yield self.merged(roots(older), LONG)))
+
+    def archive(self) -> None:
+        """Too few lines for a summary: they are archived, and search finds them.
+
+        The only record is one that no marker shows.
+        """
+        nothing = Summary("", "", LEVELS[0])
+        self.records.append(self._record(nothing, Covered(NO_SUMMARY), UNSUMMARISED))
+
+    @inlineCallbacks
+    def recent(self) -> Steps[SummaryRecord]:
+        """Fires with the record of a summary of the messages."""
+        script = self.script
+        told = script.memory.quarantine.messages(self.leaving)
+        summary: Summary = yield summarise(
+            script, told, self.instructions, self.cap, self.noted, self.trigger
         )
+        self.summaries.append(summary)
+        owners = dict(enumerate(said_and_done(told, script.tools.traits), 1))
+        for each in summary.notes:
+            note = Note(ENTRY, {"content": each.text, "about": each.about}, self.scope)
+            note = yield grounded(script, note, each.lines, owners, self.notes)
+            if isinstance(note, Note):
+                self.notes.append(note)
+        text: Covered = yield self._covered(told, summary.text)
+        self.query, used = " ".join(text.named), {message.id for message in told}
+        record = self._record(summary, text, "recent")
+        return replace(record, without=tuple(m.id for m in self.leaving if m.id not in used))
+
+    @inlineCallbacks
+    def merged(
+        self, children: Sequence[SummaryRecord], tier: str, tree_level: int = 0
+    ) -> Steps[SummaryRecord]:
+        """Fires with the record of a summary of summaries.
+
+        It is their texts as they are if they fit, else a model's.
+        """
+        told = [record for record in children if record.text != NOTHING_SAID]
+        texts = [f"[{r.created_at[:16].replace('T', ' ')}] {r.text}" for r in told]
+        whole = "\n".join(texts) or NOTHING_SAID
+        if self.script.count(whole) <= self.cap:
+            # As good as the worst of them.
+            levels = [LEVELS[0], *(r.level for r in told if r.level in LEVELS)]
+            share = min((r.coverage for r in told if r.coverage is not None), default=1.0)
+            summary = Summary(whole, "", max(levels, key=LEVELS.index))
+            text = Covered(whole, share)
+        else:
+            summary = yield summarise_lines(self.script, texts, cap=self.cap, trigger=self.trigger)
+            self.summaries.append(summary)
+            source = "\n".join(r.text for r in told)  # the times in front are no facts
+            text = yield self._covered(source, summary.text)
+        return self._record(summary, text, tier, children, tree_level)
+
+    @inlineCallbacks
+    def _covered(self, source: Sequence[Message] | str, text: str) -> Steps[Covered]:
+        """Fires with a summary's text and what it must not lose of messages or summaries' texts."""
+        script, own = self.script, self.script.obj.key.lower()
+        names = [name for name in script.entities.everybody() if name.lower() != own]
+        elsewhere = [note.text for note in script.seen(self.scope).pinned()]
+        # Entries that repeat a summary do not count: with them a merge of summaries could drop all.
+        elsewhere += [
+            entry.content
+            for entry in script.journal.recent(JOURNAL_ENTRIES)
+            if visible(entry.audience, self.scope) and not entry.withdrawn
+            if entry.source_type != SYNTHESIS
+        ]
+        if not isinstance(source, str):
+            elsewhere += [note.text for note in self.notes]
+            said = [m for m in said_and_done(source, script.tools.traits) if m.role != "tool"]
+            names += dict.fromkeys(one_line(m.speaker_name) for m in said)
+            rows = [f"{one_line(m.speaker_name)}: {m.content}" for m in said]
+            rows += [spoken_text(call["function"]) for m in said for call in tool_calls(m)]
+            source = "\n".join(rows)
+        wanted = yield script.mind.work(source_facts, source, names)
+        wanted = [fact for fact in wanted if fact.text.lower() != own]
+        result: Covered = yield script.mind.work(
+            covered, wanted, text, elsewhere, self.cap, script.count
+        )
+        return result
+
+    def _record(
+        self,
+        summary: Summary,
+        text: Covered,
+        tier: str,
+        children: Sequence[SummaryRecord] = (),
+        tree_level: int = 0,
+    ) -> SummaryRecord:
+        """The record of a summary of what leaves, or of its children."""
+        record = SummaryRecord(
+            id=new_id("s"),
+            tier=tier,
+            created_at=utc_iso(self.script.now()),
+            audience=self.scope,
+            text=text.text,
+            child_ids=tuple(child.id for child in children),
+            level=summary.level,
+            generation=1 + sum(former.tier == "recent" for former in self.former),
+            tree_level=tree_level,
+            coverage=round(text.share, 4),
+            unsupported=summary.unsupported,
+            extra={
+                "model": summary.model,
+                "prompt_tokens": summary.prompt_tokens,
+                "rejected": list(summary.rejected),
+                "lost": list(text.lost[:LOST_NAMED]),
+                "original_tokens": total_tokens(self.leaving),
+                "tools_used": sorted({m.name for m in self.leaving if m.role == "tool" and m.name}),
+            },
+        )
+        if children:
+            return record
+        ids = tuple(message.id for message in self.leaving)
+        segments = {key: len(part) for key, part in self.parts.items()}
+        return replace(record, source_ids=ids, segments=segments)
+
+    @inlineCallbacks
+    def draft(self) -> Steps[None]:
+        """Write segments and summaries, each in a turn of the reactor, as drafts."""
+        script = self.script
+        for record in self.records:
+            for key in record.segments:
+                segment = yield script.mind.work(
+                    Segment.sealed, key, record.id, tuple(self.parts[key])
+                )
+                script.at_commit_step("segment")
+                script.history.draft(segment)
+                yield script.breathe()
+            script.at_commit_step("summary")
+            script.history.draft(record)
+            yield script.breathe()
 
 
-def summary_cap(script: Assistant, plan: Plan) -> int:
-    """Most tokens of each summary, so that all that one reader sees share their part of the room.
+def synthesis_of(record: SummaryRecord) -> JournalEntry:
+    """The journal entry that repeats a summary."""
+    return JournalEntry(
+        synthesis_id(record.id),
+        record.created_at,
+        f"{SYNTHESIS_TITLE} {record.text}",
+        SYNTHESIS_IMPORTANCE,
+        SYNTHESIS,
+        tags=("compaction", "synthesis"),
+        source_message_ids=record.rests_on,
+        audience=record.audience,
+    )
 
-    A reader sees two tiers of each scope.
-    """
-    markers = (message for message in script.history.messages() if message.is_summary)
-    scopes = {PUBLIC, *plan.summarised, *(marker.audience for marker in markers)}
-    kept = widest_view_tokens(plan.staying)
-    most = script.limits().room.summary_cap(kept, 2 * widest_of(dict.fromkeys(scopes, 1)))
-    return min(script.limits().caps.summary, most)
+
+def empty_summaries(script: Assistant, records: Collection[SummaryRecord]) -> None:
+    """Empty summaries, wherever they are shown; they are made again in a lull (`remake`)."""
+    history = script.history
+    with history.store.transaction():
+        for record in records:
+            extra = {**record.extra, "lost": [], "rejected": []}
+            history.save_summary(replace(record, text=EMPTIED, extra=extra))
+        history.replace_talk(history.messages())
+        ids = [record.id for record in records]
+        script.state.stale = list(dict.fromkeys((*script.state.stale, *ids)))
 
 
-def _overtaken(script: Assistant, plan: Plan, folds: Sequence[Fold]) -> str:
-    """Why a plan no longer fits the history; empty if it does.
-
-    A mask or a new token count of a message is no change.
-    """
-    known = {message.id: message for message in script.history.messages()}
-    if any(script.history.summary(r.id) != r for fold in folds for r in fold.former):
-        return "a summary that was to be merged was changed meanwhile; try again"
-    for message in plan.leaving:
-        now = known.get(message.id)
-        if now is None:
-            return "what was to leave has left meanwhile, by another compaction or a rollback"
-        if now != message and (
-            now.audience != message.audience
-            or rendered(unmasked(now)) != rendered(unmasked(message))
-        ):
-            return "a message that was to leave was changed meanwhile; try again"
-    return ""
+def empty_unused(script: Assistant) -> None:
+    """Empty the summaries that were made from lines that are taken back."""
+    if not (lines := script.memory.quarantine.lines):
+        return
+    records = {r.id: r for r in script.history.summaries() if not r.rolled_back}
+    reached = resting_on(lines, {key: record.rests_on for key, record in records.items()})
+    full = [
+        record
+        for key, record in records.items()
+        if key in reached and record.tier != UNSUMMARISED and record.text != EMPTIED
+    ]
+    if full:
+        empty_summaries(script, full)

@@ -1,19 +1,21 @@
 """Pre-compaction extraction: before lines leave, a model notes what must not be lost of them.
 
 A job beside the talk, not a turn: nothing of it enters the history. Each scope has passes of its
-own over numbered lines.
+own over numbered lines. A note of a summary's reply is checked and written here, too.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, ToolError, WindowError
+from evennia_ai.history.audience import visible
 from evennia_ai.history.messages import (
+    MEMORIES,
     OVERHEAD_TOKENS,
     Message,
     new_id,
@@ -21,6 +23,7 @@ from evennia_ai.history.messages import (
     total_tokens,
     utc_iso,
 )
+from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.budget import most_requests, packed
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_PRE_COMPACTION,
@@ -42,14 +45,9 @@ from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.protocol import Assistant, Character
-from evennia_ai.sleep.compaction.folding import (
-    ENTRY,
-    LINES,
-    OBSERVATION,
-    Note,
-    grounded,
-    write_notes,
-)
+from evennia_ai.rag_memory.entities import observe
+from evennia_ai.rag_memory.journal import JournalEntry, score_importance
+from evennia_ai.rag_memory.provenance import statement_of, supporting
 from evennia_ai.sleep.compaction.plan import EMERGENCY, MANUAL
 
 MIN_MESSAGES = 5
@@ -58,6 +56,27 @@ EMERGENCY_MAX_ITERATIONS = 3
 SIGNAL = "pre_compaction"
 # Why one ended early: somebody spoke to the sleeper.
 CALLED = "called"
+# The two tools that note something, and the argument in which they name lines.
+ENTRY, OBSERVATION, LINES = "add_journal_entry", "update_entity_observation", "lines"
+# Newest journal entries in which a thing may be kept besides the summary.
+JOURNAL_ENTRIES = 200
+
+
+@dataclass(frozen=True)
+class Note:
+    """One thing to keep: a journal entry, or what was learned of somebody or something."""
+
+    tool: str
+    fields: Mapping[str, Any]  # the arguments of the tool, checked
+    scope: str  # who may know it
+    sources: tuple[str, ...] = ()  # ids of the messages it rests on
+    at: str = ""  # when it was said, UTC ISO 8601; empty if no message bears it out
+    told_by: str = ""  # name of the only person who said it, of somebody else
+
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return str(self.fields["content" if self.tool == ENTRY else "observation"])
 
 
 @inlineCallbacks
@@ -87,8 +106,7 @@ def extract(
 
     Args:
         script: The assistant's script.
-        messages: Messages of any scopes, oldest first. Before a compaction (without `most`) those
-            that an extraction looked through since the last one are not shown again.
+        messages: Messages of any scopes, oldest first.
         trigger: What fired the compaction, as `plan.MANUAL`.
         most: Most model calls in all, but that each scope's lines are shown once; by default as
             configured, fewer in an emergency.
@@ -97,37 +115,41 @@ def extract(
     Returns:
         A Deferred as that of `run_pre_compaction_extraction`.
     """
-    config = script.config
-    extractor = _Extractor(script, trigger, most or config.pre_compact_max_iterations, stops)
-    if most is None and trigger == EMERGENCY:
-        extractor.most = EMERGENCY_MAX_ITERATIONS
-    before = set(script.state.looked_through) if most is None else set()
+    config, state, error = script.config, script.state, ""
+    if most is None:
+        most = config.pre_compact_max_iterations
+        if trigger == EMERGENCY:
+            most = EMERGENCY_MAX_ITERATIONS
+    extractor = _Extractor(script, trigger, most, stops)
     if not config.pre_compact_extraction_enabled:
         extractor.stopped_by = "disabled"
-        return extractor.report()
-    if len(messages) < MIN_MESSAGES:
+    elif len(messages) < MIN_MESSAGES:
         extractor.stopped_by = "too few messages"
-        return extractor.report()
-    script.state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": trigger}}
-    error = ""
-    try:
-        for scope in dict.fromkeys(message.audience for message in messages):
-            part = [m for m in messages if m.audience == scope and m.id not in before]
-            yield script.breathe()
-            yield extractor.look_through(script.memory.quarantine.messages(part))
-            if extractor.stopped_by == CALLED:
-                break
-    except ModelError as failure:
-        script.log_error("pre-compaction extraction", failure)
-        extractor.stopped_by, error = "error", str(failure)
-    finally:
-        script.state.signals = {}
-    with script.history.store.transaction():
-        written = write_notes(script, extractor.notes)
-        script.state.extracted = [*script.state.extracted, *written]
-        looked = (*script.state.looked_through, *extractor.looked_through)
-        script.state.looked_through = list(dict.fromkeys(looked))
-    return extractor.report(error)
+    else:
+        state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": trigger}}
+        try:
+            for scope in dict.fromkeys(message.audience for message in messages):
+                part = [message for message in messages if message.audience == scope]
+                yield script.breathe()
+                yield extractor.look_through(script.memory.quarantine.messages(part))
+                if extractor.stopped_by == CALLED:
+                    break
+        except ModelError as failure:
+            script.log_error("pre-compaction extraction", failure)
+            extractor.stopped_by, error = "error", str(failure)
+        finally:
+            state.signals = {}
+        with script.history.store.transaction():
+            state.extracted = [*state.extracted, *write_notes(script, extractor.notes)]
+    report = {
+        "success": not error,
+        "facts_recorded": sum(note.tool == ENTRY for note in extractor.notes),
+        "iterations": extractor.iterations,
+        "stopped_by": extractor.stopped_by,
+    }
+    if error:
+        report["error"] = error
+    return report
 
 
 @dataclass
@@ -139,22 +161,10 @@ class _Extractor:
     most: int
     stops: Callable[[], bool]
     notes: list[Note] = field(default_factory=list)
-    looked_through: list[str] = field(default_factory=list)  # ids of messages that are done
     iterations: int = 0
     # ``noop``, ``no_tool_call``, ``other_tool``, ``iterations``, ``disabled``, ``called``,
     # ``too few messages`` or ``error``.
     stopped_by: str = "noop"
-
-    def report(self, error: str = "") -> dict[str, Any]:
-        """``{"success", "facts_recorded", "iterations", "stopped_by"}``, and ``error``."""
-        failed = {"error": error} if error else {}
-        return {
-            "success": not error,
-            "facts_recorded": sum(note.tool == ENTRY for note in self.notes),
-            "iterations": self.iterations,
-            "stopped_by": self.stopped_by,
-            **failed,
-        }
 
     @inlineCallbacks
     def look_through(self, messages: Sequence[Message]) -> Steps[None]:
@@ -176,21 +186,14 @@ class _Extractor:
         said = said_and_done(messages, script.tools.traits)
         if not said:
             return
-        is_numbered = script.config.llm_api == "chat"
-        lines = message_lines(said, is_numbered)
+        lines = message_lines(said, script.config.llm_api == "chat")
         owners = dict(enumerate(said, 1))
-        empty, begun = self._prompt().budget, 0
+        empty = self._prompt().budget
         room = max(100, empty.limit - empty.total - 2 * OVERHEAD_TOKENS)
         runs = yield script.mind.work(packed, lines, room, script.count)
         for run in runs[: most_requests(total_tokens(messages))]:
-            yield self._pass(said[0].audience, run, owners)
-            if self.stopped_by == CALLED:
-                return
-            for line in run:
-                begun += is_numbered and line.startswith(f"{begun + 1}. ")
-            # The last line of a run may go on in the next one.
-            self.looked_through += [message.id for message in said[: max(0, begun - 1)]]
-        self.looked_through += [message.id for message in messages]
+            if self.stopped_by != CALLED:
+                yield self._pass(said[0].audience, run, owners)
 
     def _prompt(self, text: str = "", tokens: int = 0) -> Prompt:
         """The prompt of a pass that shows this text of so many tokens."""
@@ -207,7 +210,7 @@ class _Extractor:
     @inlineCallbacks
     def _pass(self, scope: str, lines: Sequence[str], owners: Mapping[int, Message]) -> Steps[None]:
         """One pass over lines that fit into a request."""
-        script, text = self.script, request_text(lines)
+        script, text, ending = self.script, request_text(lines), self.script.tools.ending
         tokens = yield script.mind.work(count_tokens, text, script.count)
         prompt = self._prompt(text, tokens)
         left = max(1, self.most - self.iterations)
@@ -221,16 +224,15 @@ class _Extractor:
                 results.append((yield self._noted(call, scope, owners)))
                 yield script.breathe()
             names = {call["function"]["name"] for call in calls}
-            if names - {ENTRY, OBSERVATION} - script.tools.ending:
+            if names - {ENTRY, OBSERVATION} - ending:
                 self.stopped_by = "other_tool"
-            elif names & script.tools.ending or not calls:
-                self.stopped_by = "noop" if calls else "no_tool_call"
-            if self.stopped_by != "iterations":
-                return
-            if self.stops():
+            elif names & ending:
+                self.stopped_by = "noop"
+            elif not names:
+                self.stopped_by = "no_tool_call"
+            elif self.stops():
                 self.stopped_by = CALLED
-                cited = (source for note in self.notes for source in note.sources)
-                self.looked_through += cited
+            if self.stopped_by != "iterations":
                 return
             stored = [storable_call(call) for call in calls]
             said = reply.content or ""
@@ -241,16 +243,15 @@ class _Extractor:
     @inlineCallbacks
     def _ask(self, prompt: Prompt, scope: str) -> Steps[Any]:
         """One model call; fires with the reply and its calls."""
-        script, purpose = self.script, CONTEXT_PRE_COMPACTION
-        limits = script.limits()
+        script, limits, ending = self.script, self.script.limits(), self.script.tools.ending
         model = "" if limits.calls_tools or limits.is_base else OFFLINE_MODEL
-        request = model_request(script, script.obj, prompt, purpose, model=model)
+        request = model_request(script, script.obj, prompt, CONTEXT_PRE_COMPACTION, model=model)
         reply = yield ask_job(script, request, prompt.budget, scope, self.trigger)
         calls = reply.tool_calls
-        if not calls and script.config.llm_api == "completion" and reply.model != OFFLINE_MODEL:
+        if not calls and limits.is_base and reply.model != OFFLINE_MODEL:
             facts = [json.dumps({"content": fact}) for fact in read_facts(reply.content or "")]
             calls = tuple(tool_call(new_id("call_"), ENTRY, fact) for fact in facts)
-            calls += tuple(tool_call(new_id("call_"), name, "{}") for name in script.tools.ending)
+            calls += tuple(tool_call(new_id("call_"), name, "{}") for name in ending)
         return reply, calls
 
     @inlineCallbacks
@@ -271,3 +272,93 @@ class _Extractor:
             return note
         self.notes.append(note)
         return "Noted."
+
+
+@inlineCallbacks
+def grounded(
+    script: Assistant,
+    note: Note,
+    lines: Iterable[int],
+    owners: Mapping[int, Message],
+    others: Iterable[Note],
+) -> Steps[Note | str]:
+    """Fires with a note and what it rests on, or with why it is not kept.
+
+    Args:
+        script: The assistant's script.
+        note: The note, of one scope.
+        lines: The numbers of the lines that it cites.
+        owners: The messages of that scope by their numbers.
+        others: Notes that were taken before.
+    """
+    cited = [owners[number] for number in lines if number in owners]
+    at = max((message.created_at for message in cited), default="")
+    if not cited:  # it named no lines: those that share most of its words, the best first
+        cited = yield script.mind.work(_bearing_out, note.text, [*owners.values()])
+        at = cited[0].created_at if cited else ""
+    said = [message for message in cited if message.role == "user"]
+    own = [message for message in cited if message.role == "assistant"]
+    stated = any(statement_of(message).content for message in said)
+    if own and not stated and all(message.metadata.get(MEMORIES) for message in own):
+        return "That repeats a memory; nobody said it now."
+    texts = [n.text for n in others if n.tool == note.tool and visible(n.scope, note.scope)]
+    if note.tool == ENTRY:
+        texts += [
+            entry.content
+            for entry in script.journal.recent(JOURNAL_ENTRIES)
+            if visible(entry.audience, note.scope) and entry.may_consolidate
+        ]
+    told = words(note.text)
+    if told and any(words(text)[: len(told)] == told for text in texts):
+        return "That is in your journal already."
+    tellers = {message.speaker_name for message in said if message.speaker_name}
+    told_by = ""
+    if len(tellers) == 1 and note.fields.get("entity") not in tellers:
+        told_by = tellers.pop()
+    return replace(
+        note,
+        sources=tuple(dict.fromkeys(message.id for message in cited)),
+        at=at,
+        told_by=told_by,
+    )
+
+
+def _bearing_out(text: str, lines: Sequence[Message]) -> list[Message]:
+    """What bears a note out: statements of people, else what was said from memory; best first."""
+    said = [statement_of(message) for message in lines if message.role == "user"]
+    own = [m for m in lines if m.role == "assistant" and m.metadata.get(MEMORIES)]
+    best = supporting(text, said) or supporting(text, own)
+    by_id = {message.id: message for message in lines}
+    return [by_id[each] for each in best]
+
+
+def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
+    """Write notes; returns the ids by which a rollback finds them.
+
+    These are an id that all that is written has among its sources, and those of the entries.
+    """
+    if not notes:
+        return []
+    extraction_id, now = new_id("x"), script.now()
+    entries, entities = list[JournalEntry](), script.entities
+    for note in notes:
+        fact, sources = dict(note.fields), (*note.sources, extraction_id)
+        if note.tool == ENTRY:
+            entry = script.journal.new(
+                note.text,
+                importance=fact.get("importance") or score_importance(note.text),
+                entities=filter(None, [fact.get("about")]),
+                audience=note.scope,
+                source_message_ids=sources,
+            )
+            entries.append(entry)
+            continue
+        name, text = str(fact.pop("entity")), str(fact.pop("observation"))
+        here = script.game.identify(name)
+        profile = entities.met(here, name, now, sources, note.scope)
+        if profile.kind == "person":
+            fact["told_by"] = note.told_by
+        profile = observe(profile, text, note.at or now, sources, note.scope, **fact)
+        entities.put({profile.id: profile})
+    script.journal.put(*entries)
+    return [extraction_id, *(entry.id for entry in entries)]

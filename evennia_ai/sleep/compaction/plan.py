@@ -48,24 +48,17 @@ class Plan:
     unsummarised: frozenset[str] = frozenset()
 
     @property
-    def scopes(self) -> tuple[str, ...]:
-        """The scopes of what leaves, public first, the others in order of appearance."""
-        seen = dict.fromkeys(message.audience for message in self.leaving)
-        return tuple(sorted(seen, key=lambda scope: scope != PUBLIC))
+    def parts(self) -> dict[str, list[Message]]:
+        """What leaves by scope: public first, the others in order of appearance."""
+        parts: dict[str, list[Message]] = {}
+        for message in sorted(self.leaving, key=lambda message: message.audience != PUBLIC):
+            parts.setdefault(message.audience, []).append(message)
+        return parts
 
     @property
     def summarised(self) -> tuple[str, ...]:
         """Those of the scopes that get a summary."""
-        return tuple(scope for scope in self.scopes if scope not in self.unsummarised)
-
-    def part(self, scope: str) -> tuple[Message, ...]:
-        """The raw messages of one scope that leave."""
-        return tuple(m for m in self.leaving if m.audience == scope)
-
-    @property
-    def empty(self) -> bool:
-        """Whether nothing would leave."""
-        return not self.leaving
+        return tuple(scope for scope in self.parts if scope not in self.unsummarised)
 
 
 def plan_compaction(
@@ -89,7 +82,7 @@ def plan_compaction(
         few_lines: How many lines of a scope are enough for a summary.
 
     Returns:
-        A plan; `empty` if the history lies within what is to be kept.
+        A plan; nothing leaves if the history lies within what is to be kept.
     """
     raw = tuple(message for message in history if not message.is_summary)
     most = room.kept if room else None

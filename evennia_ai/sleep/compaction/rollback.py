@@ -13,8 +13,8 @@ from evennia_ai.history.archive import (
     CompactionRecord,
     Segment,
 )
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import in_order, unmasked, utc_iso
-from evennia_ai.history.verification import ARCHIVE_CHECKS, Evidence, verify
 from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.memory import empty_outbox
 
@@ -32,12 +32,13 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
     numbers).
     """
     script.runtime.lock.holder()
-    record = latest(script)
+    history = script.history
+    record = latest(history)
     if compaction_id not in (None, record.id):
         raise AssistantError(
             "Another compaction was made meanwhile. Type `compact/rollback` again."
         )
-    history, step, segments = script.history, script.at_commit_step, archived(script, record)
+    step, segments = script.at_commit_step, archived(history, record)
     before = history.tokens()
     restored = [message for segment in segments for message in segment.messages]
     talk = in_order([*restored, *(m for m in history.messages() if not m.is_summary)])
@@ -77,25 +78,34 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
     return report
 
 
-def latest(script: Assistant) -> CompactionRecord:
+def latest(history: HistoryHandler) -> CompactionRecord:
     """The compaction that would be rolled back; raises `AssistantError` if there is none."""
-    if (record := script.history.last_compaction()) is None:
+    if (record := history.last_compaction()) is None:
         raise AssistantError("There is no compaction to take back.")
     return record
 
 
-def archived(script: Assistant, record: CompactionRecord) -> list[Segment]:
+def archived(history: HistoryHandler, record: CompactionRecord) -> list[Segment]:
     """The segments of what left; raises `AssistantError` if the archive is damaged."""
-    history = script.history
-    records = [replace(r, child_ids=()) for r in map(history.summary, record.summaries) if r]
-    segments = list(filter(None, (history.segment(key) for r in records for key in r.segments)))
-    summaries, tombstones = {r.id: r for r in records}, frozenset(history.tombstones())
-    evidence = Evidence((), tuple(segments), summaries, tombstones, 0, "")
-    damage = verify(evidence, ARCHIVE_CHECKS)
-    if damage or len(records) < len(record.summaries):
-        why = damage[0].detail if damage else "The record of a summary is missing."
-        raise AssistantError(
-            f"{why} Nothing was changed. `compact/verify` shows all that is wrong; put it back "
-            "from a backup, then take the compaction back."
-        )
+    segments, forgotten = list[Segment](), history.tombstones()
+    for summary_id in record.summaries:
+        summary = history.summary(summary_id)
+        if summary is None:
+            raise _damaged(f"`{summary_id}` is missing")
+        for key in summary.segments:
+            segment = history.segment(key)
+            if segment is None:
+                raise _damaged(f"`{key}` is missing")
+            cited = [each for place, each in summary.places if place == key]
+            left = [each for each in cited if each not in forgotten]
+            if segment.checksum != segment.sha256 or segment.message_ids != left:
+                raise _damaged(f"`{key}` was changed")
+            segments.append(segment)
     return segments
+
+
+def _damaged(why: str) -> AssistantError:
+    return AssistantError(
+        f"Of what the compaction archived {why}. Nothing was changed. `compact/verify` shows all "
+        "that is wrong; put it back from a backup, then take the compaction back."
+    )
