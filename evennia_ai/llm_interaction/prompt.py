@@ -494,10 +494,11 @@ def job_prompt(
     """The prompt of a job that the assistant does on itself: rules, tools, a text of a size."""
     sizes = {
         "System": count(system) + OVERHEAD_TOKENS,
-        "Tools": tools_tokens(tools, count),
         "History": size + OVERHEAD_TOKENS,
         "Reserve": reserve,
     }
+    if tools:
+        sizes["Tools"] = tools_tokens(tools, count)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
     return Prompt(messages, tuple(tools), TokenBudget.of(sizes, limit))
 

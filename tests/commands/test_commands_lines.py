@@ -2,8 +2,6 @@
 
 from functools import partial
 
-from evennia_ai.sleep.compaction.remake import remake_next
-
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.archive import EMPTIED
@@ -13,7 +11,7 @@ from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
-from evennia_ai.sleep.compaction.behind import compact_behind
+from evennia_ai.sleep.compaction.behind import compact_behind, remake_next
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.staff.lines import LineActs

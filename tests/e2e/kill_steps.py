@@ -32,7 +32,7 @@ BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
 OTHERS = (WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
 # The functions that call `at_commit_step`, and what they do.
-DOINGS = {"draft": "draft", "commit": "commit", "_commit": "rollback"}
+DOINGS = {"draft": "draft", "commit": "commit", "rollback_compaction": "rollback"}
 
 
 class Log:
@@ -173,13 +173,11 @@ def _doing(frame):
     """What the code in a frame does; an emergency, and mere masks, have names of their own."""
     while frame is not None:
         if doing := DOINGS.get(frame.f_code.co_name):
-            if doing == "draft":
-                return doing
-            record = frame.f_locals["record"]
-            trigger = record.trigger
-            if doing == "commit" and record.masked:
+            if doing == "commit" and frame.f_locals["masked"]:
                 return "mask"
-            return "emergency" if (doing, trigger) == ("commit", "emergency") else doing
+            if doing == "commit" and frame.f_locals["self"].trigger == "emergency":
+                return "emergency"
+            return doing
         frame = frame.f_back
     return ""
 

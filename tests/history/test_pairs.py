@@ -15,7 +15,6 @@ from evennia_ai.history.messages import (
     mended,
     pairing,
     said_and_done,
-    unanswered,
 )
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.execution import ToolRegistry
@@ -32,14 +31,14 @@ class TestPairing(unittest.TestCase):
         """What stands as `tool_calls` in a message of another role is no call."""
         history = [replace(calls("c1"), role="user"), result("c1")]
         self.assertEqual(pairing(history), {})
-        self.assertEqual(unanswered(history), [])
         self.assertEqual([m.role for m in mended(history)], ["user"])
 
     def test_a_late_result_stands_behind_those_there_are(self):
         """Stored late or made up for the prompt: results come in the same order."""
         history = numbered([calls("c1", "c1"), heard("meanwhile"), result("c1"), heard()])
-        ((_, call_id, name),) = unanswered(history)
-        late = Message("tool", INTERRUPTED, tool_call_id=call_id, name=name)
+        made = history[0].tool_calls[1]
+        name = made["function"]["name"]
+        late = Message("tool", INTERRUPTED, tool_call_id=made["id"], name=name)
         self.assertEqual(mended([*history, late]), mended(history))
 
     @MANY
@@ -93,7 +92,8 @@ class TestMended(unittest.TestCase):
         shown = [m for m in mended(history) if m.role == "tool"]
         invented = [m for m in shown if not m.id]
         self.assertEqual(Counter(id(m) for m in shown if m.id), kept)
-        self.assertEqual(len(invented), len(unanswered(history)))
+        made = sum(len(m.tool_calls) for m in history if m.role == "assistant")
+        self.assertEqual(len(invented), made - len(pairing(history)))
 
 
 class TestSaidAndDone(unittest.TestCase):

@@ -122,7 +122,7 @@ CORRUPTIONS = {
         lambda e: e.segments,
         lambda e, s: replace(e, segments=tuple(x for x in e.segments if x is not s)),
     ),
-    "segment twice": (lambda e: e.segments, lambda e, s: replace(e, segments=(*e.segments, s))),
+    "segment twice": (in_use, lambda e, s: replace(e, segments=(*e.segments, s))),
     "record lost": (
         lambda e: e.summaries,
         lambda e, key: replace(e, summaries={k: r for k, r in e.summaries.items() if k != key}),
@@ -230,8 +230,8 @@ class TestWords(unittest.TestCase):
             self.assertIn(said, self.details(damaged))
 
     def test_without_id(self):
-        """A message without an id is reported, not counted."""
-        self.assertEqual(kinds(live(evidence(), *evidence().live, heard())), ["place"])
+        """A message without an id is reported."""
+        self.assertEqual(kinds(live(evidence(), *evidence().live, heard())), ["record"])
 
     def test_put_aside(self):
         """What cannot be read is counted, of the history and its archive alone."""

@@ -4,7 +4,6 @@ import json
 from contextlib import suppress
 from dataclasses import replace
 
-from evennia_ai.sleep.compaction.remake import remake_next
 from twisted.internet.defer import succeed
 
 from evennia_ai.errors import StoreError
@@ -13,14 +12,16 @@ from evennia_ai.history.archive import EMPTIED
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.stored import ASIDE, put_aside
+from evennia_ai.history.verification import verify
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
-from evennia_ai.privacy.forget import forget_people
+from evennia_ai.privacy.closure import plan_forgetting
+from evennia_ai.privacy.forget import Removal, forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_alias
 from evennia_ai.rag_memory.journal import synthesis_id
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.behind import begin_behind
+from evennia_ai.sleep.compaction.behind import begin_behind, remake_next
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.initiative import Cue
@@ -347,6 +348,16 @@ class TestRollback(ForgettingTest):
             self.assert_forgotten()
         self.assertFalse([m for m in self.script.history.messages() if m.is_summary])
         self.assertEqual(len(self.lines_of(BOB)), 24)
+
+    def test_each_step_behind_a_rollback(self):
+        """Between any two of them every message is in one place."""
+        self.roll_back()
+        history = self.script.history
+        plan = plan_forgetting(history.evidence(), (), [ALICE.id])
+        removal = Removal(self.script, self.body, [ALICE.id], AT, plan)
+        odd = len(verify(history.evidence()))
+        for _ in removal.steps():
+            self.assertEqual(len(verify(history.evidence())), odd)
 
     def test_before_forgetting(self):
         """What a rollback restored is forgotten live and in its segment."""

@@ -92,16 +92,19 @@ class TestFewLines(CirclesTest):
         self.assertEqual(self.script.history.messages(), before)
         self.assert_proven()
 
+    def cap(self, plan):
+        return summary_cap(self.script, plan.staying, plan.summarised)
+
     def test_they_take_no_room_from_others(self):
         """However many there are, the next summary is as long as without them."""
         self.made(max_context_tokens=16_000, compact_preserve_window=4)
         self.said(f"line {n}: " + "word " * 12 for n in range(30))
-        alone = summary_cap(self.script, make_plan(self.script))
+        alone = self.cap(make_plan(self.script))
         self.circles(40, words=2)
         self.said(f"line {n}: " + "word " * 12 for n in range(4))
         plan = make_plan(self.script)
-        self.assertEqual(plan.scopes, (PUBLIC,))
-        self.assertEqual(summary_cap(self.script, plan), alone)
+        self.assertEqual([*plan.parts], [PUBLIC])
+        self.assertEqual(self.cap(plan), alone)
 
     def test_where_they_fill_the_room(self):
         """They are archived without a summary, and usage gets under the target."""
@@ -123,7 +126,7 @@ class TestFewLines(CirclesTest):
         world = self.made(compact_preserve_window=4)
         self.circles(3, words=8)
         self.said(f"line {n}: " + "word " * 12 for n in range(30))
-        self.assertEqual(make_plan(self.script).scopes, (PUBLIC,))
+        self.assertEqual([*make_plan(self.script).parts], [PUBLIC])
         world.later(FEW_STAY.total_seconds() + 1)
         before = self.script.history.messages()
         self.compact()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import AssistantError
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Message, cut_points, unanswered, utc_iso, widest_view_tokens
+from evennia_ai.history.messages import Message, cut_points, pairing, utc_iso, widest_view_tokens
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.prompt import build_prompt, measure_fixed
 from evennia_ai.llm_interaction.values import TurnRequest
@@ -203,7 +203,7 @@ def shapes(messages):
         "call ids that repeat": len(set(ids)) < len(ids),
         "a huge message": any(len(m.content) > 20_000 for m in messages),
         "several audiences": len({m.audience for m in messages}) > 1,
-        "calls without result": bool(unanswered(messages)),
+        "calls without result": len(ids) > len(pairing(messages)),
     }
     return {name for name, there in found.items() if there}
 

@@ -424,7 +424,7 @@ class Compaction:
             return None
         history, ids = masks
         report = Report(level="masked", masked_messages=len(ids), preserved_messages=len(history))
-        return self._store(history, report, masked=tuple(ids))
+        return self.commit(history, report, masked=tuple(ids))
 
     def _masked_history(self) -> tuple[list[Message], list[str]] | None:
         """The history with old tool outputs masked, and their ids; None if that is not enough.
@@ -502,7 +502,7 @@ class Compaction:
             completion_tokens=sum(summary.completion_tokens for summary in summaries),
         )
         self.facts = sum(len(fold.notes) for fold in folds)
-        return self._store([m for m in live if m.id not in gone], report, folds)
+        return self.commit([m for m in live if m.id not in gone], report, folds)
 
     def _overtaken(self, folds: Sequence["Fold"]) -> str:
         """Why the plan no longer fits the history; empty if it does.
@@ -524,7 +524,7 @@ class Compaction:
                 return "a message that was to leave was changed meanwhile; try again"
         return ""
 
-    def _store(
+    def commit(
         self,
         messages: Sequence[Message],
         report: Report,
