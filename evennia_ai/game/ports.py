@@ -158,10 +158,11 @@ class AssistantPorts(Assistant):
         if self.pk is None:
             return
         runtime, now, text = self.runtime, self.now(), f"{what}: {error or type(error).__name__}"
-        is_again = text == runtime.last_error and now - runtime.last_error_at < REPEATED_S
+        runtime.logged = {e: at for e, at in runtime.logged.items() if now - at < REPEATED_S}
         runtime.counts["errors"] += 1
-        if is_again:
+        if text in runtime.logged:
             return
+        runtime.logged[text] = now
         runtime.note_trouble(text, now, isinstance(error, ModelError))
         shown = f"{type(error).__name__}: {error}"
         logger.log_err(f"[ai] {self.key}: {what}: {shown}")

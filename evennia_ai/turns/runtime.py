@@ -266,6 +266,7 @@ class Runtime:
     cue: Cue | None = None  # the newest reason to speak unasked that no turn has taken
     ends: bool = False  # whether the server stops: what is heard from now on is saved at once
     cannot_store: bool = False  # whether the last tick could not write into the database
+    logged: dict[str, float] = field(default_factory=dict)  # when each error was logged of late
 
     def hear(self, event: Message, at: float, by_player: bool = True) -> None:
         """Queue an event. If the queue is full, whoever has most lines in it loses his newest."""

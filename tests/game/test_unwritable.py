@@ -115,7 +115,7 @@ class TestUnwritable(AssistantTest):
         runtime, logged = self.script.runtime, []
         with patch("evennia.utils.logger.log_err", logged.append):
             for what, passed_s in (("a", 0), ("a", 9), ("b", 0), ("a", REPEATED_S)):
-                runtime.last_error_at -= passed_s
+                runtime.logged = {error: at - passed_s for error, at in runtime.logged.items()}
                 self.script.log_error(what, ValueError("odd"))
         self.assertEqual([line.split(": ")[1] for line in logged], ["a", "b", "a"])
 
