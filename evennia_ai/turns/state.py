@@ -7,6 +7,7 @@ An odd value in one of these Attributes counts as nothing stored, and is put asi
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import is_not
 from typing import Any, Generic, Literal, TypeVar
 
@@ -44,9 +45,15 @@ _UNSET = object()
 VERSION = 1
 VERSION_KEY = "schema_version"
 AWAKE, SLEEP = "awake", "sleep"
-# Where the queue of heard lines is kept.
-QUEUE = "event_queue"
+# Where the queue of heard lines is kept: its first page, and the category of the others.
+QUEUE, MORE_QUEUE = "event_queue", "ai_queue"
+# Lines on a page of the queue: one more line writes its page, not the whole queue.
+QUEUE_PAGE = 16
 Place = tuple[str | None, str]
+
+
+def _queue_place(number: int) -> tuple[str, str | None]:
+    return (f"{number:06d}", MORE_QUEUE) if number else (QUEUE, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +157,7 @@ class StateHandler:
         self._shared: tuple[Layer, ...] = ()
         self.configuration = Configuration()  # as it was last read
         self._pinned: AssistantConfig | None = None
+        self._queue: dict[int, list[Message]] | None = None  # the saved queue, by pages
         self.store.preload((*OPTIONS, *RUNTIME_KEYS))
 
     @contextmanager
@@ -208,11 +216,38 @@ class StateHandler:
 
         One put in by hand is no event: it could be an order in the name of somebody else.
         """
-        return each_readable(self.store.get_own(QUEUE), Message.from_dict, [])
+        return [event for page in self._load_queue().values() for event in page]
+
+    def _load_queue(self) -> dict[int, list[Message]]:
+        """The stored pages of the queue by number, the first under `QUEUE`."""
+        numbers = (int(key) for key in self.store.keys(MORE_QUEUE) if key.isdigit())
+        pages = {}
+        for number in (0, *sorted(numbers)):
+            items = self.store.get_own(*_queue_place(number))
+            pages[number] = each_readable(items, Message.from_dict, [])
+        return pages
 
     def save_queue(self, events: Sequence[Message]) -> None:
-        """Save the events not yet in the history."""
-        self.store.set(QUEUE, as_plain(events))
+        """Save the events not yet in the history: the pages on which something changed."""
+        before = self._queue if self._queue is not None else self._load_queue()
+        waiting, pages = {event.id: event for event in events}, dict[int, list[Message]]()
+        for number, page in before.items():
+            pages[number] = [waiting.pop(e.id) for e in page if e.id in waiting]
+        last = max((number for number, page in pages.items() if page), default=0)
+        for event in waiting.values():
+            if len(pages.setdefault(last, [])) >= QUEUE_PAGE:
+                last += 1
+            pages.setdefault(last, []).append(event)
+        self._queue = None  # what is stored, if a transaction around this is rolled back
+        with self.store.transaction():
+            for number, page in pages.items():
+                key, category = _queue_place(number)
+                if category and not page:
+                    self.store.delete(key, category)
+                elif page != before.get(number, []):
+                    self.store.set(key, as_plain(page), category)
+        left = {number: page for number, page in pages.items() if page or not number}
+        self.store.on_commit(partial(setattr, self, "_queue", left))
 
     def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:
         """Store options, as `check_option` returns them; those `unset` take their default."""
