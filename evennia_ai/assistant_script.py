@@ -8,7 +8,7 @@ from django.db import DatabaseError, connection
 from evennia import DefaultScript
 from evennia.utils import logger
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 
 from evennia_ai import services
 from evennia_ai.assistant_character import AssistantMixin
@@ -59,6 +59,8 @@ class AssistantScript(AssistantPorts, DefaultScript):
 
     Everything it is lives in Attributes; `aiconfig` lists those that are for hands.
     """
+
+    deleting: "Deferred[Any] | None" = None  # fires when its derived data are gone
 
     def at_first_save(self, **kwargs: Any) -> None:
         """Called once it is saved. A body has one script; Evennia's `copy` makes a second one."""
@@ -308,17 +310,17 @@ class AssistantScript(AssistantPorts, DefaultScript):
         planned = self.runtime.called
         if planned is not None and planned.active():
             planned.cancel()
-        self._delete_derived()
+        self.deleting = self._delete_derived()
         self.shared_spend.keep_limits(self.scope, dict.fromkeys(OWN_LIMITS))
         RUNTIMES.pop(stable_id(self), None)
         return True
 
-    def _delete_derived(self) -> None:
+    def _delete_derived(self) -> "Deferred[Any]":
         """Delete it from the search index and from semantic memory; what fails is logged."""
         recall, memories, scope = self.mind.recall, self.mind.memories, self.scope
         owned = memories.ids(scope).addCallback(lambda ids: memories.delete(scope, ids))
-        for deleting in (recall.clear(scope), recall.clear(scope_of_texts(scope)), owned):
-            deleting.addErrback(self._not_deleted)
+        deletions = (recall.clear(scope), recall.clear(scope_of_texts(scope)), owned)
+        return DeferredList([each.addErrback(self._not_deleted) for each in deletions])
 
     def _not_deleted(self, failure: "Failure") -> None:
         logger.log_err(f"[ai] memories of the deleted {self.key} are left over: {failure.value}")

@@ -114,7 +114,7 @@ def with_url(text: str) -> str:
 def _setting(conf: Path, name: str, default: str) -> str:
     """The dotted path that the game's settings assign to a name, in whichever module of theirs."""
     values = [default]
-    for path in sorted(conf.rglob("*.py")):
+    for path in sorted(conf.rglob("*.py"), key=lambda path: path.name == "settings.py"):
         text = path.read_text(encoding="utf-8", errors="replace")
         values += re.findall(rf"^{name}\s*=\s*[\"']([\w.]+)[\"']", text, re.M)
     return values[-1]

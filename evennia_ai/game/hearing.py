@@ -216,17 +216,21 @@ def _thing_event(
     kind: object,
     origin: Origin,
 ) -> Message | None:
-    """What comes from nobody and goes to the room, as a notice: a crate that speaks, weather.
+    """What comes from nobody, as a notice: a crate that speaks, weather, a script's line.
 
-    It is none where no player is there to see it, nor where it was the notice before this one.
+    It is none where no player is there to see it, where it was the notice before this one, or where
+    the body alone is told it, without a source or while it acts, as what the game says to whoever
+    types.
     """
     room = listener.location
     if room is None or not any(obj.has_account for obj in room.contents):
         return None
-    if not origin.is_for_room or listener.ndb.ai_noticed == line:
+    circle = _circle(listener, thing, kind, origin)
+    is_answer = circle == set() and (thing is None or listener.ndb.ai_told is not None)
+    if is_answer or listener.ndb.ai_noticed == line:
         return None
     listener.ndb.ai_noticed = line
-    audience = _audience(listener, None, _circle(listener, thing, kind, origin))
+    audience = _audience(listener, None, circle)
     if thing is not None and thing.location is room and not seen(room, listener, [thing]):
         line = _without_name(line, plain(thing.key))
     return noticed_event(listener, _as_known(line, listener), None, audience)

@@ -18,13 +18,15 @@ from evennia_ai.llm_interaction.windows import as_window
 
 SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
 KINDS: dict[str, dict[str, Any]] = SERVERS["failures"]
-# How a text asks to wait: "retry in 38.4s", "try again in 1m26.4s", "retry_after_seconds: 10".
+# How a text asks to wait: "retry in 38.4s", "try again in 1m26.4s", "retry_after_seconds: 10". A
+# number without a unit is a time only behind the names of such fields.
 _ASKED = re.compile(
-    r"(?:retry.?(?:delay|after)|(?:re)?try(?:ing)?(?: again)?|wait|available|resets?"
-    r"|estimated_time)"
-    r"(?:_?seconds)?\W{1,5}(?:(?:in|after|for|at least)\W{1,3})*"
-    r"(?=\d)(?:(?P<h>\d{1,9}) ?h(?:ours?)?)? ?(?:(?P<m>\d{1,9}) ?m(?!s|illi)(?:in(?:ute)?s?)?)?"
-    r" ?(?:(?P<s>\d{1,9}(?:\.\d{1,9})?)(?: ?(?P<ms>ms|milli))?)?",
+    r"(?:(?P<field>retry.?after|estimated_time)|retry.?delay|(?:re)?try(?:ing)?(?: again)?|wait"
+    r"|available|resets?)"
+    r"(?:_?seconds)?\W{1,5}(?:(?:in|after|for|at least)\W{1,3})*(?=\d)"
+    r"(?:(?P<h>\d{1,9}) ?h(?:ours?)?(?![a-z]))? ?"
+    r"(?:(?P<m>\d{1,9}) ?m(?:in(?:ute)?s?)?(?![a-z]))? ?"
+    r"(?:(?P<s>\d{1,9}(?:\.\d{1,9})?)(?: ?(?P<unit>m?s(?![a-z])|milli|sec))?)?",
     re.I,
 )
 # What names a wait, whatever else the text says; not the address of a page on rate limits.
@@ -151,10 +153,11 @@ def told_wait_s(text: str) -> float | None:
     """The most seconds that the text of an error asks to wait; None if it does not."""
     waits = []
     for asked in _ASKED.finditer(text):
-        seconds = float(asked["s"] or 0)
-        if asked["ms"]:
+        seconds, unit = float(asked["s"] or 0), asked["unit"] or ""
+        if unit.lower().startswith("m"):
             seconds /= 1000
-        waits.append(int(asked["h"] or 0) * 3600 + int(asked["m"] or 0) * 60 + seconds)
+        if unit or asked["field"] or asked["h"] or asked["m"]:
+            waits.append(int(asked["h"] or 0) * 3600 + int(asked["m"] or 0) * 60 + seconds)
     return max(waits, default=None)
 
 

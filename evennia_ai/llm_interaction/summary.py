@@ -4,14 +4,15 @@ import re
 import textwrap
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, BeforeValidator, ValidationError
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.history.frames import MESSAGES_LABEL, note, shown_name, talk_line
 from evennia_ai.history.messages import Counter, Message, said_and_done, tool_calls
+from evennia_ai.history.stored import as_dicts, as_list, as_text
 from evennia_ai.language.script import words
 from evennia_ai.language.tables import AUTO, DEFAULT
 from evennia_ai.llm_interaction.budget import (
@@ -98,19 +99,24 @@ _SCHEMA = {
 NOTES_FORMAT = {"type": "json_schema", "json_schema": {"name": "summary", "schema": _SCHEMA}}
 
 
-class SummaryNote(BaseModel):
-    """A note in the reply that is a summary, too."""
+def _whole_numbers(value: object) -> list[int]:
+    return [each for each in as_list(value) if type(each) is int]
 
-    text: str = ""
-    lines: tuple[int, ...] = ()  # the numbers of the lines it rests on
-    about: str = ""  # whom or what it is about
+
+class SummaryNote(BaseModel):
+    """A note in the reply that is a summary, too; of an odd value nothing is taken."""
+
+    text: Annotated[str, BeforeValidator(as_text)] = ""
+    # The numbers of the lines it rests on.
+    lines: Annotated[tuple[int, ...], BeforeValidator(_whole_numbers)] = ()
+    about: Annotated[str, BeforeValidator(as_text)] = ""  # whom or what it is about
 
 
 class _Noted(BaseModel):
     """A reply to `NOTES_RULE`."""
 
     summary: str
-    notes: tuple[SummaryNote, ...] = ()
+    notes: Annotated[tuple[SummaryNote, ...], BeforeValidator(as_dicts)] = ()
 
 
 @dataclass(frozen=True)

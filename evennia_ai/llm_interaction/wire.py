@@ -260,7 +260,8 @@ class Caller:
             text = text.partition(stop)[0]
         if request.stop:  # as prose has it: "Good evening," she says.
             text = text.rstrip(" ,")
-        answer = _answer(text, request)
+        # The offline model quotes what was said, marks and all.
+        answer = Read(text) if where.is_offline else _answer(text, request)
         # Out of the provider's cache, as OpenAI or as Anthropic names them.
         cached = as_dict(usage.get("prompt_tokens_details")).get("cached_tokens")
         return ModelReply(
@@ -287,8 +288,6 @@ class Caller:
 
 def _answer(text: str, request: ModelRequest) -> Read:
     """The words and calls of a text, which may be the object that was asked for."""
-    if request.model.startswith(OFFLINE_PREFIX):
-        return Read(text)
     form = read_form(text, request.called) if request.speech == FORM else None
     if form is None:
         return read(text, request.called, request.reported)

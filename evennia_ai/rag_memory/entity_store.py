@@ -8,9 +8,8 @@ with every observation.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import chain
+from itertools import takewhile
 
-from evennia_ai.history.archive import ARCHIVE as MESSAGES
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import FACE, utc_iso
@@ -219,16 +218,17 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
     if place["id"]:
         sights[place["id"]] = (place["key"], "place", utc_iso(script.now()))
     since = utc_iso(script.state.last_sleep.at)
-    segments = filter(None, map(history.segment, reversed(history.store.keys(MESSAGES))))
-    for messages in chain([history.messages()], (segment.messages for segment in segments)):
-        for m in reversed(messages):
-            is_other = m.speaker_id not in ("", character.stable_id) and m.speaker_name != UNSEEN
-            if is_other:
-                name = m.speaker_name or m.speaker_id
-                key = m.metadata.get(FACE, m.speaker_id)
-                sights.setdefault(key, (name, "person", m.created_at))
-        if any(m.created_at < since for m in messages):
-            break
+    left = (
+        history.segment(key)
+        for record in takewhile(lambda record: record.at >= since, history.newest_compactions())
+        for summary in filter(None, map(history.summary, record.summaries))
+        for key in summary.segments
+    )
+    said = [*history.messages(), *(m for segment in left if segment for m in segment.messages)]
+    for m in sorted(said, key=lambda message: message.created_at, reverse=True):
+        if m.speaker_id not in ("", character.stable_id) and m.speaker_name != UNSEEN:
+            name, key = m.speaker_name or m.speaker_id, m.metadata.get(FACE, m.speaker_id)
+            sights.setdefault(key, (name, "person", m.created_at))
     return sights
 
 

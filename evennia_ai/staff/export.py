@@ -58,6 +58,7 @@ def export_and_delete(script: AssistantScript) -> Steps[Path]:
         raise Refusal(f"The export cannot be written: {error}") from error
     if not script.obj.delete():
         raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
+    yield script.deleting
     return path
 
 

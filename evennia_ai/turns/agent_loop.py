@@ -138,6 +138,7 @@ class _Turn:
         self.since = newest.id if newest else None  # what the turn itself adds comes behind it
         self.model = ""  # whom the prompt is made for, if not its own model
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
+        self.event: TokenBudget | None = None  # of the newest prompt for its own model
         self.budget: TokenBudget | None = None  # of the last request that was answered
         self.asked = 0  # requests made
         self.replies = 0  # what came of them, also what was no answer
@@ -212,7 +213,8 @@ class _Turn:
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
                 if not is_offline:
                     return None
-            event = script.budgets.events()[-1]
+            if not is_offline:  # another one may be of a compaction that runs beside the turn
+                self.event = script.budgets.events()[-1]
             yield script.breathe()
             asked = model_request(
                 script, self.character, prompt, self.request.context, model=self._shown()["model"]
@@ -231,7 +233,7 @@ class _Turn:
         self.report.iterations += 1
         if answer is None:
             return None
-        self.budget = script.budgets.answered(event, answer.reply)
+        self.budget = script.budgets.answered(self.event or prompt.budget, answer.reply)
         self._count(answer.reply, self.budget)
         script.runtime.keep_prompt(self.budget.at, [*prompt.messages, *prompt.tools])
         yield script.breathe()

@@ -80,9 +80,10 @@ class TestInstall(unittest.TestCase):
     def split(self):
         """Settings in modules, command sets elsewhere, URLs of its own."""
         self.write("server/conf/base.py", "from evennia.settings_default import *\n")
-        self.write(FILES[0], "from .base import *\nfrom server.conf.names import *\n")
-        names = 'CMDSET_CHARACTER = "commands.sets.People"\nROOT_URLCONF = "web.pages.urls"\n'
-        self.write("server/conf/names.py", names)
+        urls = 'ROOT_URLCONF = "web.pages.urls"\n'
+        self.write(FILES[0], f"from .base import *\nfrom server.conf.titles import *\n{urls}")
+        names = 'CMDSET_CHARACTER = "commands.sets.People"\nROOT_URLCONF = "web.old.urls"\n'
+        self.write("server/conf/titles.py", names)
         method = "    def at_cmdset_creation(self):\n        pass\n"
         self.write("commands/sets.py", f"class People(C):\n{method}")
         self.write("web/pages/urls.py", "urlpatterns = []\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from evennia import Msg, create_object
-from twisted.internet.defer import fail
+from twisted.internet.defer import Deferred, fail
 
 from evennia_ai import services
 from evennia_ai.assistant_script import all_assistants
@@ -391,6 +391,17 @@ class TestDelete(CommandLineTest):
         pump_until(lambda: logged.called)
         self.assertIn("the files are locked", logged.call_args[0][0])
         pump_until(lambda: left()[0] == 0)
+
+    def test_waits_for_its_memories(self):
+        """It is said to be deleted once its memories are."""
+        store, ids = MemorySemanticStore(), Deferred()
+        store.ids = lambda scope: ids
+        services.use(memories=store)
+        self.delete(until="Writing Aria")
+        pump_until(lambda: self.script.pk is None)
+        self.assertNotIn("is deleted", self.shown())
+        ids.callback(set())
+        pump_until(lambda: "is deleted" in self.shown())
 
     def test_destroyed(self):
         """Evennia's own command takes the derived data along, of nobody else's."""

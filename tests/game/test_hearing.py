@@ -681,8 +681,12 @@ class TestThings(HearingTest):
         self.assertEqual(self.heard(), [("notice", "A key lies there.", self.circle(self.cora))])
         self.script.runtime.queue.clear()
         self.aria.msg("Your hands are full.")
-        self.crate.at_say("the key", whisper=True, receivers=[self.aria, self.cora])
         self.assertEqual(self.heard(), [])
+        self.crate.at_say("the key", whisper=True, receivers=[self.aria, self.cora])
+        self.assertEqual([audience for *_, audience in self.heard()], [self.circle(self.cora)])
+        self.script.runtime.queue.clear()
+        self.crate.at_say("the door", whisper=True, receivers=[self.aria])
+        self.assertEqual([audience for *_, audience in self.heard()], [STAFF])
 
     def test_secrets_within_what_is_said(self):
         """What a thing tells one alone, as somebody speaks, is not for the room."""
@@ -699,7 +703,7 @@ class TestThings(HearingTest):
         self.say("Good evening")
         audiences = {words: audience for _, words, audience in self.heard()}
         self.assertEqual(audiences.pop("Good evening"), PUBLIC)
-        self.assertEqual(set(audiences.values()), {self.circle(self.cora)})
+        self.assertEqual(set(audiences.values()), {self.circle(self.cora), STAFF})
 
     def test_of_who_is_ignored_and_unseen(self):
         """By way of a thing nobody is heard who wants not to be; what is unseen has no name."""

@@ -241,6 +241,8 @@ class TestFailures(unittest.TestCase):
             (15.0, "Rate limit resets in 15s"),
             (None, "Please try again later."),
             (None, "You tried 3 times."),
+            (None, "An internal error: please retry (500)."),
+            (None, "Try 2 more times; 8 GiB are needed, available: 3 models"),
         ):
             with self.subTest(text):
                 self.assertEqual(told_wait_s(text), seconds)

@@ -11,7 +11,7 @@ from evennia_ai.history.frames import NOTICED, Heard, Note, flat, read_talk_line
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.offline.summary import summarise
-from evennia_ai.llm_interaction.summary import accepted, message_lines
+from evennia_ai.llm_interaction.summary import accepted, message_lines, read_noted
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 from evennia_ai.testing import call
 from tests.models import as_read
@@ -86,6 +86,16 @@ class TestLines(unittest.TestCase):
                     told = {row.partition(":")[0] for row in text.splitlines()}
                     self.assertIn("Bob", told)
                     self.assertNotIn("Cora", told)
+
+
+class TestNoted(unittest.TestCase):
+    def test_odd_notes(self):
+        """A summary stays whatever stands in its notes; a torn object is none."""
+        odd = '{"summary": "S", "notes": [{"lines": [1, "2-3"], "text": "T", "about": null}, 5]}'
+        summary, [note] = read_noted(odd)
+        self.assertEqual((summary, note.lines, note.text, note.about), ("S", (1,), "T", ""))
+        self.assertEqual(read_noted('{"summary": "S", "notes": null}'), ("S", ()))
+        self.assertEqual(read_noted('{"summary": "S", "notes": ['), (None, ()))
 
 
 class TestAccepted(unittest.TestCase):

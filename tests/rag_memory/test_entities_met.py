@@ -1,12 +1,14 @@
 """Whom the assistant met gets a profile while it dreams, and memories are linked to it."""
 
 from evennia_ai.game.seeing import stable_id
+from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.entity_store import note_met
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
+from evennia_ai.turns.state import SleepReport
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
@@ -60,6 +62,11 @@ class TestEntitiesMet(AssistantTest):
         self.script.history.append([Message("assistant", "Well. " * 9)] * 30)
         done = compact_conversation_history(self.script, self.aria, force=True)
         self.assertTrue(wait_for(done)["success"])
+        # Few lines of a circle stay, however old they are.
+        circle = private([stable_id(self.char1)])
+        old = Message("system", "A bell.", created_at="2020-01-01T00:00:00+00:00", audience=circle)
+        self.script.history.append([old])
+        self.script.state.last_sleep = SleepReport(self.script.now() - 60)
         self.assertNotIn("the mill is mine", str(self.script.history.messages()[-20:]))
         self.assertEqual(self.sleep()["entities_met"]["met"], 3)
         last_seen = self.aria.entities.get(stable_id(self.char1)).last_seen

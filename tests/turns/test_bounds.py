@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
+from evennia_ai.errors import ModelError
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction.budget import ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.testing import call
@@ -67,6 +69,22 @@ class TestBounds(unittest.TestCase):
                 said, requests = self.turn(self.aria(only_calls))
                 self.assertEqual(said, [OFFLINE])
                 self.assertLessEqual(len(requests), 8 + 2)
+
+    def test_a_request_beside_the_turn(self):
+        """The offline model's answer has the figures of the turn's prompt, and no other request."""
+        beside = TokenBudget.of({"History": 9}, 100, purpose="summary")
+
+        def fails(request):
+            if request.model == OFFLINE_MODEL:
+                return OFFLINE
+            aria.budgets.note(beside)
+            return ModelError("nobody answers")
+
+        aria = self.aria(fails)
+        self.assertEqual(self.turn(aria)[0], [OFFLINE])
+        self.assertEqual(aria.budgets.events()[-1], beside)
+        trace = ReplyTrace.of(aria.history.messages()[-1])
+        self.assertNotEqual(trace.budget.purpose, "summary")
 
     def test_the_sign(self):
         """Where no level answers, who waits sees it, and staff learn of it."""
