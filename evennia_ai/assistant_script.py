@@ -19,15 +19,16 @@ from evennia_ai.game.ports import AssistantPorts
 from evennia_ai.game.seeing import face_of, find, plain, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import FACE, ROOM, SPEECH, Message
+from evennia_ai.options import OWN_LIMITS
 from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.turns.initiative import CUE_CHARS, Cue, why_not
+from evennia_ai.turns.initiative import CUE_CHARS, Cue
 from evennia_ai.turns.moderation import moderate
 from evennia_ai.turns.runtime import RUNTIMES, UNJUDGED, by_speaker, resolved, wants_answer
-from evennia_ai.turns.spend_book import OWN_LIMITS
 from evennia_ai.turns.state import VERSION, VERSION_KEY
 from evennia_ai.turns.tick import Tick
+from evennia_ai.turns.unasked import why_not
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject

@@ -15,15 +15,15 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from twisted.internet.base import ReactorBase
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import deferLater
+from twisted.internet.task import Cooperator, deferLater
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -234,3 +234,100 @@ class AsyncioThread:
     def notify(self, function: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
         """Call a function on the reactor thread, soon. For use from coroutines."""
         _default_reactor().callFromThread(function, *args, **kwargs)
+
+
+# For so long steps of long work begin one after another; then everything else gets its turn.
+STEPS_S = 0.004
+
+
+def _short() -> Callable[[], bool]:
+    end = time.monotonic() + STEPS_S
+    return lambda: time.monotonic() >= end
+
+
+_cooperator = Cooperator(terminationPredicateFactory=_short)
+
+
+class TurnLock:
+    """Lets one thing run at a time; whatever comes of it, the lock is free again."""
+
+    def __init__(self) -> None:
+        self.running: Deferred[Any] | None = None  # what holds the lock, if anything does
+        self.is_exclusive = False  # whether that is something other than a tick
+        self._worked_s = 0.0
+        self._since: float | None = None
+
+    @property
+    def worked_s(self) -> float:
+        """Seconds for which something has held the lock, since the start."""
+        return self._worked_s + (0.0 if self._since is None else time.monotonic() - self._since)
+
+    def run(self, function: Callable[[], Any], exclusive: bool = False) -> "Deferred[Any]":
+        """Run something under the lock, which must be free; fires with its result.
+
+        The lock is free again before anything else learns of the result.
+        """
+        running: Deferred[Any] = Deferred()
+        running.addCallback(lambda _: function())
+
+        def freed(result: T) -> T:
+            self._worked_s = self.worked_s
+            self.running, self._since, self.is_exclusive = None, None, False
+            return result
+
+        running.addBoth(freed)
+        self.running, self.is_exclusive = running, exclusive
+        self._since = time.monotonic()
+        running.callback(None)
+        return running
+
+    def run_here(self, function: Callable[[], Any]) -> "Deferred[Any]":
+        """Run something at once, under the lock: the caller's, or its own if the lock is free."""
+        if self.running is not None:
+            return maybeDeferred(function)
+        return self.run(function, exclusive=True)
+
+    def holder(self) -> "Deferred[Any]":
+        """What holds the lock; raises `RuntimeError` if nothing does.
+
+        Functions that need the lock begin with it, so that a call without the lock is found.
+        """
+        if self.running is None:
+            raise RuntimeError("This needs the turn lock; call it by `run_exclusive`.")
+        return self.running
+
+    def run_steps(self, steps: Iterator[None]) -> "Deferred[Any]":
+        """Run the steps of what holds the lock, a few at a time; fires when all are done.
+
+        It fails with `RuntimeError` before a step for which it would not hold the lock any more.
+        """
+        holder = self.holder()
+
+        def guarded() -> Iterator[None]:
+            for _ in steps:
+                yield
+                if self.running is not holder:
+                    raise RuntimeError("The turn lock was lost between two steps.")
+
+        return _cooperator.cooperate(guarded()).whenDone()
+
+    def run_next(self, function: Callable[[], Any]) -> "Deferred[Any]":
+        """Run something once what holds the lock now is done; fires with its result.
+
+        Ticks are skipped until the value or Deferred that `function` returns is there. It must
+        not ask for the lock itself. If the Deferred is cancelled before, it does not begin.
+        """
+        outcome: Deferred[Any] = Deferred()
+
+        def begin(result: Any = None) -> Any:
+            if outcome.called:
+                return result
+            if self.running is not None:
+                self.running.addBoth(begin)
+            else:
+                done = self.run(function, exclusive=True)
+                done.addCallbacks(outcome.callback, outcome.errback)
+            return result
+
+        begin()
+        return outcome

@@ -30,7 +30,7 @@ from evennia_ai.kinds import (
 from evennia_ai.language.tables import line_in
 from evennia_ai.llm_interaction import own_machine
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.turns.options import check_option
+from evennia_ai.options import check_option
 from evennia_ai.turns.spend_book import CLOSED, SpendCaps
 
 PREFIX = "EVENNIA_AI_"

@@ -9,19 +9,29 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from evennia_ai.history.messages import Message
     from evennia_ai.llm_interaction.values import TurnRequest
-    from evennia_ai.privacy.closure import Forgetting
-    from evennia_ai.protocol import Assistant
+    from evennia_ai.turns.assistant import Assistant
     from evennia_ai.turns.tools.base import Tool
 
 # How the categories of Attributes begin in which features store what they store.
 CATEGORIES = "ai_feature_"
+
+
+class Leaving(Protocol):
+    """What goes, as `forget` asks of it; `privacy.closure.Forgetting` says how it is found."""
+
+    @property
+    def gone(self) -> Collection[str]:
+        """Ids of messages, entries and notes."""
+
+    def holds_own(self, text: str) -> bool:
+        """Whether a text repeats words of those who are forgotten."""
 
 
 class Feature(ABC):
@@ -56,7 +66,7 @@ class Feature(ABC):
         return ""
 
     @abstractmethod
-    def forget(self, life: Assistant, people: Collection[str], plan: Forgetting) -> None:
+    def forget(self, life: Assistant, people: Collection[str], plan: Leaving) -> None:
         """Drop what is of people (stable ids), or rests on what goes; again after a crash.
 
         ``plan.gone`` has the ids of messages, entries and notes that go, ``plan.holds_own`` says

@@ -1,6 +1,6 @@
 """Kinds of values that people set: pydantic types, what they take in words, and how they are typed.
 
-An assistant's options (`turns/options.py`) and a game's settings (`conf.py`) are models of them.
+An assistant's options (`options.py`) and a game's settings (`conf.py`) are models of them.
 """
 
 import ast

@@ -13,8 +13,8 @@ from twisted.internet.defer import Deferred, succeed
 from evennia_ai import background, conf
 from evennia_ai.background import Worker
 from evennia_ai.mind import mind as local
+from evennia_ai.mind.mind import Mind
 from evennia_ai.mind.remote import RemoteMind
-from evennia_ai.protocol import Mind
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.turns.moderation import Moderator
 

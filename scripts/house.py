@@ -134,7 +134,7 @@ def print_faces(texts: dict[Path, str], package: Path) -> None:
     for what, file, mark in (
         (
             "options",
-            "turns/options.py",
+            "options.py",
             r"^    \w+: .* = (?:compaction|context|model|manners|life)\(",
         ),
         ("settings", "conf.py", r'^    "\w+": Setting\('),

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from evennia_ai.conf import Settings
 from evennia_ai.kinds import About
-from evennia_ai.turns.options import OPTIONS
+from evennia_ai.options import OPTIONS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "config.md"
 HEAD = """\
 # Options
 
-`scripts/write_config_docs.py` writes this page from `evennia_ai/turns/options.py` and
+`scripts/write_config_docs.py` writes this page from `evennia_ai/options.py` and
 `evennia_ai/conf.py`. Do not edit it by hand.
 
 Each option is an Attribute of the assistant's script. In the game:

@@ -15,19 +15,19 @@ from twisted.internet.task import Clock
 
 from evennia_ai.errors import StoreError, ToolError
 from evennia_ai.feature import Feature
-from evennia_ai.game.parts import Assistant
 from evennia_ai.history.audience import PUBLIC, members, private
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
+from evennia_ai.life import Named, Told
 from evennia_ai.mind.mind import Mind
-from evennia_ai.protocol import Named, Told
+from evennia_ai.options import OPTIONS, Layer
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.memory import Memory, RecallJobs
 from evennia_ai.testing import InlineWorker
+from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.moderation import Moderator
-from evennia_ai.turns.options import OPTIONS, Layer
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import Amount

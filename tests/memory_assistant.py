@@ -14,13 +14,13 @@ from twisted.internet.task import Clock
 from evennia_ai import conf
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.llm_interaction import build_llm_messages
+from evennia_ai.options import OPTIONS
 from evennia_ai.rag_memory.memory import WHOLE
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction, as_result
 from evennia_ai.sleep.compaction.plan import MANUAL, SLEEP
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import call
-from evennia_ai.turns.options import OPTIONS
 from tests.fake import FakeAssistant, FakeBody, FakeGame, MemoryStore
 from tests.memories import MemoryIndex, MemorySemanticStore
 from tests.models import ScriptedModel

@@ -27,6 +27,7 @@ ALLOWED = {
     "staff/lines.py": "ids of summaries, to have them made again",
     "staff/memory.py": "a profile, to store it without an observation; names",
     "turns/agent_loop.py": "the request of the turn itself",
+    "turns/assistant.py": "whether a line was answered, and in which language somebody spoke",
     "turns/tools/journal.py": "profiles, to store an observation",
 }
 

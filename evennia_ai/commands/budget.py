@@ -2,9 +2,9 @@
 
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.history.messages import utc_iso
-from evennia_ai.llm_interaction.contributors import newest_turn
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.staff.show import cuts, moment
+from evennia_ai.turns.contributors import newest_turn
 
 
 class CmdAIBudget(AssistantCommand):

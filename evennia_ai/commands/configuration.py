@@ -6,6 +6,7 @@ from functools import partial
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, named
 from evennia_ai.kinds import shown
+from evennia_ai.options import OPTIONS
 from evennia_ai.staff.configuration import (
     change_option,
     option_called,
@@ -14,7 +15,6 @@ from evennia_ai.staff.configuration import (
 )
 from evennia_ai.staff.show import escaped, short
 from evennia_ai.staff.status import warnings
-from evennia_ai.turns.options import OPTIONS
 
 _LONG = 40
 

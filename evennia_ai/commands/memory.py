@@ -10,7 +10,6 @@ from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import note_text
 from evennia_ai.rag_memory.ledger import STATES
-from evennia_ai.rag_memory.memory import rebuild_index
 from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
@@ -136,7 +135,8 @@ class CmdAIMemory(AssistantCommand):
 @inlineCallbacks
 def rebuild_memory(script: AssistantScript) -> Steps[tuple[int, int]]:
     """Fires with the items in the index, and the memories stored again from the journal."""
-    indexed = yield rebuild_index(script)
+    script.runtime.lock.holder()
+    indexed = yield script.memory.rebuild()
     yield script.mind.memories.status()  # a store that is gone is noticed and made anew
     counts = yield consolidate_memories_to_semantic(script, script.obj, whole=True)
     yield prune_orphaned_memory_links(script, script.obj, whole=True)

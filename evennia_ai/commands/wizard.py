@@ -9,9 +9,9 @@ from evennia.utils.utils import wrap
 from evennia_ai.assistant_character import BODY
 from evennia_ai.errors import AssistantError
 from evennia_ai.kinds import shown
+from evennia_ai.options import OPTIONS, AssistantConfig
 from evennia_ai.staff.bodies import bearer_of, good_name, new_body
 from evennia_ai.staff.show import escaped
-from evennia_ai.turns.options import OPTIONS, AssistantConfig
 
 # None is the beginning of another: both would hear a call.
 NAMES = ("Aria", "Cora", "Finn", "Greta", "Odo", "Tilda")

@@ -1,4 +1,4 @@
-"""What the script offers to services: the ports of `evennia_ai.protocol`, wired to handlers."""
+"""What the script offers to services: the ports of `evennia_ai.life`, wired to handlers."""
 
 import json
 import time
@@ -16,7 +16,6 @@ from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
 from evennia_ai.feature import Feature
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.parts import Assistant
 from evennia_ai.game.people import manners_of
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.game.world import GameHandler, hidden_holder, literal
@@ -29,7 +28,8 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.models import Event, Spend
-from evennia_ai.turns.options import Layer
+from evennia_ai.options import Layer
+from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES, by_speaker, wants_answer
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import FORGOTTEN

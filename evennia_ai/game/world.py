@@ -58,12 +58,12 @@ from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
+from evennia_ai.life import Named, Told
 from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
-from evennia_ai.protocol import Named, Told
 from evennia_ai.rag_memory.entities import bare
 from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.rag_memory.profile import Profile
-from evennia_ai.turns.routine import BARRED, LOST, THERE, WALKS
+from evennia_ai.routine import BARRED, LOST, THERE, WALKS
 from evennia_ai.turns.spend_book import GUEST
 
 DESCRIPTION_CHARS = 600
@@ -338,7 +338,7 @@ class GameHandler:
             raise ToolError(f"you could not go `{self._name(way)}`{_reason(told)}")
 
     def step_towards(self, place: str) -> str:
-        """Walk through the next exit on the way to a room, by name: a word of `turns.routine`.
+        """Walk through the next exit on the way to a room, by name: a word of `turns.unasked`.
 
         By ways that are open to the body; where there are none, up to the barred one.
         """

@@ -20,6 +20,7 @@ from evennia_ai.history.messages import (
     unmasked,
 )
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of
+from evennia_ai.life import Body, Thinker
 from evennia_ai.llm_interaction import conversation
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Limits, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
@@ -54,7 +55,6 @@ from evennia_ai.llm_interaction.values import (
     ShownNotes,
     TurnRequest,
 )
-from evennia_ai.protocol import Assistant, Character
 from evennia_ai.recall.values import brief
 
 # When a tool is offered, to whoever speaks; the first of them may well serve any turn.
@@ -81,7 +81,7 @@ Person = Mapping[str, Any]  # somebody who is here, as the game tells it
 
 
 def build_prompt(
-    script: Assistant, character: Character, request: TurnRequest = ORDINARY, **options: Any
+    script: Thinker, character: Body, request: TurnRequest = ORDINARY, **options: Any
 ) -> Prompt:
     """The prompt of a model call that is made now; its budget is noted.
 
@@ -100,7 +100,7 @@ def build_prompt(
 
 
 def note_request(
-    script: Assistant,
+    script: Thinker,
     budget: TokenBudget,
     purpose: str,
     model: str,
@@ -122,8 +122,8 @@ def note_request(
 
 
 def draft_prompt(
-    script: Assistant,
-    character: Character,
+    script: Thinker,
+    character: Body,
     request: TurnRequest = ORDINARY,
     withdrawn: Sequence[str] = (),
     since: str | None = None,
@@ -254,7 +254,7 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
     return message if text == message.content else replace(message, content=text, tokens=0)
 
 
-def measure_fixed(script: Assistant, character: Character) -> Prompt:
+def measure_fixed(script: Thinker, character: Body) -> Prompt:
     """Measure the tokens of the fixed regions without a turn, as at start; returns their prompt."""
     limits = script.limits()
     fixed = _fixed(script, character, ORDINARY, limits)
@@ -269,8 +269,8 @@ def _fixed_tokens(prompt: Prompt) -> int:
 
 
 def _fixed(
-    script: Assistant,
-    character: Character,
+    script: Thinker,
+    character: Body,
     request: TurnRequest,
     limits: Limits,
     withdrawn: Collection[str] = (),
@@ -311,7 +311,7 @@ def _fixed(
 
 
 def _offered(
-    script: Assistant,
+    script: Thinker,
     request: TurnRequest,
     limits: Limits,
     withdrawn: Collection[str],
@@ -347,7 +347,7 @@ def _offered(
     return tuple(tool.schema() for tool in tools if tool.name not in withdrawn)
 
 
-def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...], int]:
+def shown_history(script: Thinker, audience: str) -> tuple[tuple[Message, ...], int]:
     """The live messages an audience may see, and how many archived ones could not fit.
 
     With compaction switched off there are no summaries: the raw history is shown instead, from
@@ -365,8 +365,8 @@ def shown_history(script: Assistant, audience: str) -> tuple[tuple[Message, ...]
 
 
 def build_llm_messages(
-    script: Assistant,
-    character: Character,
+    script: Thinker,
+    character: Body,
     audience: str = PUBLIC,
     context: str = CONTEXT_AWAKE,
     **fields: Any,
@@ -387,7 +387,7 @@ def _steady_notes(present: Sequence[Person], time: str, language: str) -> dict[s
     return notes
 
 
-def _passing_notes(script: Assistant, request: TurnRequest, present: Sequence[Person]) -> list[str]:
+def _passing_notes(script: Thinker, request: TurnRequest, present: Sequence[Person]) -> list[str]:
     """What is told for one turn, as notes: what is known of who and what is here, what was done.
 
     It holds what the assistant sees, and the one who asks may see too.
@@ -399,8 +399,7 @@ def _passing_notes(script: Assistant, request: TurnRequest, present: Sequence[Pe
     for known in (*names, str(game.place()["id"]), *game.things()):
         if (profile := seen.profile(known)) and (facts := profile.facts(audience, PROFILE_FACTS)):
             rows.append(note(f"{conversation.ABOUT} {shown_name(profile.name)}", "; ".join(facts)))
-    for lines in script.of_features(lambda each: [*each.lines(script, request, names)]):
-        rows += [note(conversation.MIND, line) for line in lines or ()]
+    rows += [note(conversation.MIND, line) for line in script.on_mind(request, names)]
     rows += [note(conversation.DONE, what) for what in request.done]
     rows += [note(conversation.UNDONE, why) for why in request.undone]
     if request.reason:
@@ -411,8 +410,8 @@ def _passing_notes(script: Assistant, request: TurnRequest, present: Sequence[Pe
 
 
 def model_request(
-    script: Assistant,
-    character: Character,
+    script: Thinker,
+    character: Body,
     prompt: Prompt,
     purpose: str,
     max_tokens: int | None = None,
@@ -461,7 +460,7 @@ def model_request(
 
 @inlineCallbacks
 def ask_job(
-    script: Assistant,
+    script: Thinker,
     request: ModelRequest,
     budget: TokenBudget,
     audience: str = PUBLIC,

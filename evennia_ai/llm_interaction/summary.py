@@ -15,6 +15,7 @@ from evennia_ai.history.messages import Counter, Message, said_and_done, tool_ca
 from evennia_ai.history.stored import as_dicts, as_list, as_text
 from evennia_ai.language.script import words
 from evennia_ai.language.tables import AUTO, DEFAULT
+from evennia_ai.life import Thinker
 from evennia_ai.llm_interaction.budget import (
     capped,
     most_requests,
@@ -37,7 +38,6 @@ from evennia_ai.llm_interaction.reply import strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.transcript import CALLS, FACTS_STOPS, as_task_prompt
 from evennia_ai.llm_interaction.values import FORM, ModelReply, Usage, used
-from evennia_ai.protocol import Assistant
 
 LEVELS = ("main", "fallback", "extractive")
 # The extract of a short source is cut to this share of it, so that it always shrinks.
@@ -187,7 +187,7 @@ def _line(message: Message) -> str:
 
 @inlineCallbacks
 def call_llm_simple(
-    script: Assistant,
+    script: Thinker,
     system: str,
     user: str,
     model: str | None = None,
@@ -207,7 +207,7 @@ def call_llm_simple(
 
 @inlineCallbacks
 def _ask(
-    script: Assistant, task: Task, model: str, fault: str = "", purpose: str = "summary"
+    script: Thinker, task: Task, model: str, fault: str = "", purpose: str = "summary"
 ) -> Generator[Deferred[Any], Any, ModelReply]:
     """Ask a model for a summary; `fault` is what was wrong with its last one."""
     rules = (task.prompt, NOTES_RULE if task.noted else "", fault)
@@ -229,7 +229,7 @@ def _ask(
 
 @inlineCallbacks
 def generate_context_summary(
-    script: Assistant, messages_to_compact: Sequence[Message], instructions: str | None = None
+    script: Thinker, messages_to_compact: Sequence[Message], instructions: str | None = None
 ) -> Generator[Deferred[Any], Any, str]:
     """Fires with the text of a summary of messages; see `summarise`."""
     summary = yield summarise(script, messages_to_compact, instructions)
@@ -237,7 +237,7 @@ def generate_context_summary(
 
 
 def summarise(
-    script: Assistant,
+    script: Thinker,
     messages: Sequence[Message],
     instructions: str | None = None,
     cap: int | None = None,
@@ -271,7 +271,7 @@ def summarise(
 
 @inlineCallbacks
 def summarise_lines(
-    script: Assistant,
+    script: Thinker,
     lines: Sequence[str],
     instructions: str | None = None,
     cap: int | None = None,
@@ -324,7 +324,7 @@ def summarise_lines(
 
 @inlineCallbacks
 def _one_summary(
-    script: Assistant, levels: Sequence[tuple[str, str]], task: Task, may_shorten: bool
+    script: Thinker, levels: Sequence[tuple[str, str]], task: Task, may_shorten: bool
 ) -> Generator[Deferred[Any], Any, Summary]:
     """The summary of one request's text, by the first level whose model gives one.
 
@@ -344,7 +344,7 @@ def _one_summary(
 
 
 @inlineCallbacks
-def _by_model(script: Assistant, task: Task, model: str) -> Generator[Deferred[Any], Any, Summary]:
+def _by_model(script: Thinker, task: Task, model: str) -> Generator[Deferred[Any], Any, Summary]:
     """A summary by one model, asked again if more than `MOST_INVENTED` facts in it are invented.
 
     Whoever and whatever the assistant knows by name may stand in it. How much is invented is
@@ -413,7 +413,7 @@ def finished(
     return text, invented(text, f"{source}\n{task.instructions}", known)
 
 
-def summary_levels(script: Assistant) -> list[tuple[str, str]]:
+def summary_levels(script: Thinker) -> list[tuple[str, str]]:
     """Level and model, in the order they are asked; the offline extract is always the last."""
     config = script.config
     named = [("main", config.compact_model or script.model_name)]

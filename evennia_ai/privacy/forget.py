@@ -25,12 +25,12 @@ from evennia_ai.privacy.closure import (
     plan_forgetting,
     without_copies,
 )
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.ledger import APPROVED
-from evennia_ai.rag_memory.memory import clear_outbox
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.compact import empty_summaries
+from evennia_ai.turns.assistant import Assistant
 
 # Summaries emptied in one transaction before others get their turn.
 SLICE = 4
@@ -114,7 +114,7 @@ def _forget(
     yield lock.run_steps(elsewhere(plan.takes))
     yield lock.run_steps(Removal(script, character, people, asked_at, plan).steps())
     script.at_commit_step("forget index")
-    yield clear_outbox(script)
+    yield script.memory.clear_outbox()
     return {"messages": len(plan.theirs), "others": len(plan.replies) + len(plan.things)}
 
 

@@ -9,19 +9,30 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
+from typing import Any, Protocol
 
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import FACE, utc_iso
 from evennia_ai.history.stored import KEPT, Store, records
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.life import Body
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.entities import Names, NamesOf, unmet_id
+from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.profile import Observation, Profile, current
 
 PROFILES, ARCHIVE = "ai_entities", "ai_entities_archive"
 # Profiles looked through in one turn of the reactor.
 BATCH = 20
+
+
+class Character(Body, Protocol):
+    """The assistant's body with what it has kept; `stable_id` survives a rename."""
+
+    stable_id: str
+    journal: JournalHandler
+    entities: "EntityHandler"
 
 
 class EntityHandler:
@@ -178,7 +189,14 @@ class EntityHandler:
             yield
 
 
-def note_met(script: Assistant, character: Character) -> dict[str, int]:
+def note_met(
+    handler: EntityHandler,
+    history: HistoryHandler,
+    place: Mapping[str, Any],
+    me: str,
+    since: float,
+    now: float,
+) -> dict[str, int]:
     """Give everybody who spoke, and the present place, a profile; note when each was last seen.
 
     It runs in one write before memories are linked, so that those of a first evening find their
@@ -186,7 +204,9 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
     it again changes nothing. Returns ``{"met", "seen_again", "joined"}``: profiles made, known ones
     seen since, and profiles merged.
     """
-    handler, sights = character.entities, _sights(script, character)
+    sights = _sights(history, me, utc_iso(since))
+    if place["id"]:
+        sights = {place["id"]: (place["key"], "place", utc_iso(now)), **sights}
     counts = {"met": 0, "seen_again": 0, "joined": 0}
     with handler.store.transaction():
         for key, (name, kind, at) in sights.items():
@@ -211,13 +231,9 @@ def note_met(script: Assistant, character: Character) -> dict[str, int]:
     return counts
 
 
-def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str, str]]:
-    """Name, kind and last time (ISO 8601) of the place and of each speaker since the last night."""
-    history, place = script.history, script.game.place()
+def _sights(history: HistoryHandler, me: str, since: str) -> dict[str, tuple[str, str, str]]:
+    """Name, kind and last time (ISO 8601) of each speaker but `me` since then (ISO 8601)."""
     sights: dict[str, tuple[str, str, str]] = {}
-    if place["id"]:
-        sights[place["id"]] = (place["key"], "place", utc_iso(script.now()))
-    since = utc_iso(script.state.last_sleep.at)
     left = (
         history.segment(key)
         for record in takewhile(lambda record: record.at >= since, history.newest_compactions())
@@ -226,13 +242,13 @@ def _sights(script: Assistant, character: Character) -> dict[str, tuple[str, str
     )
     said = [*history.messages(), *(m for segment in left if segment for m in segment.messages)]
     for m in sorted(said, key=lambda message: message.created_at, reverse=True):
-        if m.speaker_id not in ("", character.stable_id) and m.speaker_name != UNSEEN:
+        if m.speaker_id not in ("", me) and m.speaker_name != UNSEEN:
             name, key = m.speaker_name or m.speaker_id, m.metadata.get(FACE, m.speaker_id)
             sights.setdefault(key, (name, "person", m.created_at))
     return sights
 
 
-def run_entity_consolidation_batch(script: Assistant, character: Character) -> dict[str, int]:
+def run_entity_consolidation_batch(script: object, character: Character) -> dict[str, int]:
     """Count what is known of entities; what holds is worked out on reading, so nothing is changed.
 
     Returns ``{"checked", "observations", "current"}``: the profiles that were written since the

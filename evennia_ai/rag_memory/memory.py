@@ -12,7 +12,7 @@ the mark, the next start goes through all that is stored.
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from twisted.internet.defer import (
     CancelledError,
@@ -46,7 +46,6 @@ from evennia_ai.background import pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.live import HistoryHandler
-from evennia_ai.protocol import Assistant, Character
 
 # Summaries of summaries would only bring recalled text up again.
 INDEXED_ROLES = ("user", "assistant")
@@ -322,109 +321,153 @@ BATCH, PAUSE_S = 100, 0.05
 SHORT_PAUSE_S = 0.005
 
 
-def memory_of(script: Assistant) -> Memory:
-    """An assistant's memory."""
-    return Memory(
-        script.scope,
-        script.mind.recall,
-        lambda: script.mind.memories,
-        script.log_error,
-        script.now,
-        entities=lambda: script.obj.entities,
-        notes=lambda: script.ledger.entries(),
-        on_new_index=lambda: mend_index(script, whole=True),
-        traits=lambda: script.tools.traits,
-        may_embed=lambda texts: script.spend.may_embed(texts),
-        quarantine=Quarantine(script),
-        work=script.mind.work,
-    )
+class Outbox(Protocol):
+    """Where the ids are noted that must still leave index and semantic memory."""
+
+    outbox: list[str]
 
 
-@inlineCallbacks
-def mend_index(script: Assistant, whole: bool = False) -> Steps[None]:
-    """As `sync_index`, in the background: an error is logged."""
-    try:
-        yield sync_index(script, whole)
-    except Exception as error:  # noqa: BLE001 - the assistant works without the index
-        script.log_error("search index", error)
+@dataclass(eq=False, kw_only=True)
+class LifeMemory(Memory):
+    """An assistant's memory with what it is made from, so that it can be mended."""
 
+    history: Callable[[], HistoryHandler]
+    journal: Callable[[], JournalHandler]
+    state: Callable[[], Outbox]
+    exists: Callable[[], bool]  # returns whether the assistant is not deleted
+    log: Callable[..., None]
 
-@inlineCallbacks
-def rebuild_index(script: Assistant, reactor: IReactorTime | None = None) -> Steps[int]:
-    """Empty the index and fill it with what is stored, in batches; fires with how many turns.
+    @inlineCallbacks
+    def mend(self, whole: bool = False) -> Steps[None]:
+        """As `sync`, in the background: an error is logged."""
+        try:
+            yield self.sync(whole)
+        except Exception as error:  # noqa: BLE001 - the assistant works without the index
+            self.report("search index", error)
 
-    The next start resumes an interrupted run. Call it under the turn lock. Fails with `StoreError`
-    if the index cannot be written or is being filled.
-    """
-    script.runtime.lock.holder()
-    if script.memory.syncing:
-        raise StoreError("The search index is being filled already; try again later.")
-    added = yield script.memory.clear()
-    if added is not None:
-        added = yield sync_index(script, True, reactor, SHORT_PAUSE_S)
-    if added is None:
-        raise StoreError("The search index cannot be written; see the log, then try again.")
-    return int(added)
+    @inlineCallbacks
+    def rebuild(self, reactor: IReactorTime | None = None) -> Steps[int]:
+        """Empty the index and fill it with what is stored, in batches; fires with how many turns.
 
+        The next start resumes an interrupted run. Fails with `StoreError`
+        if the index cannot be written or is being filled.
+        """
+        if self.syncing:
+            raise StoreError("The search index is being filled already; try again later.")
+        added = yield self.clear()
+        if added is not None:
+            added = yield self.sync(True, reactor, SHORT_PAUSE_S)
+        if added is None:
+            raise StoreError("The search index cannot be written; see the log, then try again.")
+        return int(added)
 
-@inlineCallbacks
-def sync_index(
-    script: Assistant,
-    whole: bool = False,
-    reactor: IReactorTime | None = None,
-    pause_s: float = PAUSE_S,
-) -> Steps[int | None]:
-    """Index what is stored and not indexed, from the newest on; fires with how many turns.
+    @inlineCallbacks
+    def sync(
+        self,
+        whole: bool = False,
+        reactor: IReactorTime | None = None,
+        pause_s: float = PAUSE_S,
+    ) -> Steps[int | None]:
+        """Index what is stored and not indexed, from the newest on; fires with how many turns.
 
-    It ends at a batch that the index holds already, unless an earlier run did not end or the
-    `whole` is to be looked at. None if the index failed. A second call meanwhile does nothing.
-    """
-    memory, added = script.memory, 0
-    if memory.syncing:
-        return 0
-    memory.syncing = True
-    try:
-        # A crash may have come between a withdrawal and this.
-        yield memory.forget(e.id for e in script.obj.journal.recent() if e.withdrawn)
-        while script.pk is not None:
-            began = memory.recall.replaced
-            count = yield _fill(script, whole, reactor, pause_s)
-            if count is None:
-                script.log("the search index cannot be written and stays incomplete", warning=True)
-                return None
-            added += count
-            if memory.recall.replaced == began:
-                break
-            whole = True  # another index took its place meanwhile
-    finally:
-        memory.syncing = False
-    if added:
-        script.log(f"search index restored: {added} items added")
-    return added
+        It ends at a batch that the index holds already, unless an earlier run did not end or the
+        `whole` is to be looked at. None if the index failed. A second call meanwhile does nothing.
+        """
+        added = 0
+        if self.syncing:
+            return 0
+        self.syncing = True
+        try:
+            # A crash may have come between a withdrawal and this.
+            yield self.forget(e.id for e in self.journal().recent() if e.withdrawn)
+            while self.exists():
+                began = self.recall.replaced
+                count = yield self._fill(whole, reactor, pause_s)
+                if count is None:
+                    why = "the search index cannot be written and stays incomplete"
+                    self.log(why, warning=True)
+                    return None
+                added += count
+                if self.recall.replaced == began:
+                    break
+                whole = True  # another index took its place meanwhile
+        finally:
+            self.syncing = False
+        if added:
+            self.log(f"search index restored: {added} items added")
+        return added
 
+    @inlineCallbacks
+    def _fill(self, whole: bool, reactor: IReactorTime | None, pause_s: float) -> Steps[int | None]:
+        """Go once through what is stored; fires with how many turns were added; None: it failed."""
+        added = 0
+        if (is_whole := (yield self.is_whole())) is None:
+            return None
+        said = _messages(self.history(), self.traits())
+        for batches in (said, _entries(self.journal(), self.now())):
+            for turns in filter(None, batches):
+                count = yield self.add(turns)
+                if count is None:
+                    return None
+                added += int(count)
+                yield pause(reactor, pause_s)
+                if not self.exists():  # deleted meanwhile
+                    return added
+                if not count and is_whole and not whole:
+                    break
+        marked = yield self.mark_whole()
+        return None if marked is None else added
 
-@inlineCallbacks
-def _fill(
-    script: Assistant, whole: bool, reactor: IReactorTime | None, pause_s: float
-) -> Steps[int | None]:
-    """Go once through what is stored; fires with how many turns were added, None if it failed."""
-    memory, added = script.memory, 0
-    if (is_whole := (yield memory.is_whole())) is None:
-        return None
-    said = _messages(script.history, script.tools.traits)
-    for batches in (said, _entries(script.obj.journal, script.now())):
-        for turns in filter(None, batches):
-            count = yield memory.add(turns)
-            if count is None:
-                return None
-            added += int(count)
-            yield pause(reactor, pause_s)
-            if script.pk is None:  # deleted meanwhile
-                return added
-            if not count and is_whole and not whole:
-                break
-    marked = yield memory.mark_whole()
-    return None if marked is None else added
+    def withdraw_entry(self, entry_id: str) -> None:
+        """Withdraw an entry, and note that searches still find it; `forget_entry` does all."""
+        journal, state = self.journal(), self.state()
+        with journal.store.transaction():
+            journal.withdraw([entry_id])
+            if known := self.entities():
+                known.forget_sources([entry_id])
+            state.outbox = list(dict.fromkeys((*state.outbox, entry_id)))
+
+    @inlineCallbacks
+    def forget_entry(self, entry_id: str) -> Steps[None]:
+        """Withdraw a journal entry: it stays stored, but is no longer searched or consolidated.
+
+        If a store fails, it fails with `StoreError`, but the entry is withdrawn, and the next night
+        removes its traces. It can be repeated.
+        """
+        self.withdraw_entry(entry_id)
+        yield self.clear_outbox()
+
+    @inlineCallbacks
+    def empty_outbox(self) -> Steps[None]:
+        """As `clear_outbox`; what fails is only logged, as what was done stands."""
+        try:
+            yield self.clear_outbox()
+        except Exception as error:  # noqa: BLE001
+            self.report("publishing", error)
+
+    @inlineCallbacks
+    def clear_outbox(self) -> Steps[None]:
+        """Take what was withdrawn or forgotten out of the recall index and of semantic memory.
+
+        It is noted in the outbox in one transaction with its withdrawal. What fails stays noted: it
+        is tried again after the next withdrawal, in the next night and at the next start. Fails
+        with `StoreError` if either holds it still.
+        """
+        state = self.state()
+        while self.exists() and (gone := state.outbox):  # or deleted meanwhile
+            yield self.forget(gone)
+            if (yield self.count(gone)) != 0:
+                raise StoreError(
+                    "The search index cannot be written and may still find what was taken back; "
+                    "the next night tries it again."
+                )
+            yield self.erase()
+            memories = self.semantic()
+            if memories is not None:
+                yield memories.delete(self.scope, gone)
+            if memories is not None and not (yield memories.ids(self.scope)).isdisjoint(gone):
+                raise StoreError("Semantic memory could not be cleared of what is to go.")
+            state.outbox = [each for each in state.outbox if each not in gone]
 
 
 def _messages(history: HistoryHandler, traits: ToolTraits) -> Iterator[list[Turn]]:
@@ -453,54 +496,3 @@ def _entries(journal: JournalHandler, now: float) -> Iterator[list[Turn]]:
     # Listed only when the messages are done, the newest first: a page that is turned is not missed.
     for key in reversed(journal.pages()):
         yield [entry.turn for entry in journal.page(key).entries if entry.is_indexed(now)]
-
-
-def withdraw_entry(script: Assistant, character: Character, entry_id: str) -> None:
-    """Withdraw a journal entry, and note that searches still find it; `forget_entry` does all."""
-    with character.journal.store.transaction():
-        character.journal.withdraw([entry_id])
-        character.entities.forget_sources([entry_id])
-        script.state.outbox = list(dict.fromkeys((*script.state.outbox, entry_id)))
-
-
-@inlineCallbacks
-def forget_entry(script: Assistant, character: Character, entry_id: str) -> Steps[None]:
-    """Withdraw a journal entry: it stays stored, but is no longer searched or consolidated.
-
-    If a store fails, it fails with `StoreError`, but the entry is withdrawn, and the next night
-    removes its traces. It can be repeated.
-    """
-    withdraw_entry(script, character, entry_id)
-    yield clear_outbox(script)
-
-
-@inlineCallbacks
-def empty_outbox(script: Assistant) -> Steps[None]:
-    """As `clear_outbox`; what fails is only logged, as what was done stands."""
-    try:
-        yield clear_outbox(script)
-    except Exception as error:  # noqa: BLE001
-        script.log_error("publishing", error)
-
-
-@inlineCallbacks
-def clear_outbox(script: Assistant) -> Steps[None]:
-    """Take what was withdrawn or forgotten out of the recall index and of semantic memory.
-
-    It is noted in the outbox in one transaction with its withdrawal. What fails stays noted: it is
-    tried again after the next withdrawal, in the next night and at the next start. Fails with
-    `StoreError` if either holds it still.
-    """
-    memory, memories = script.memory, script.mind.memories
-    while script.pk is not None and (gone := script.state.outbox):  # or deleted meanwhile
-        yield memory.forget(gone)
-        if (yield memory.count(gone)) != 0:
-            raise StoreError(
-                "The search index cannot be written and may still find what was taken back; the "
-                "next night tries it again."
-            )
-        yield memory.erase()
-        yield memories.delete(script.scope, gone)
-        if not (yield memories.ids(script.scope)).isdisjoint(gone):
-            raise StoreError("Semantic memory could not be cleared of what is to go.")
-        script.state.outbox = [each for each in script.state.outbox if each not in gone]

@@ -8,16 +8,13 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import dropwhile, islice
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from evennia_ai.history.messages import MEMORIES, Message, ToolTraits
 from evennia_ai.history.stored import as_dicts
 from evennia_ai.language.words import asks, sentences, telling_words
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.recall.values import Hit
-
-if TYPE_CHECKING:
-    from evennia_ai.history.live import HistoryHandler
 
 # A text bears a note out if it has this share of the note's telling words.
 LEAST_SHARE = 0.4
@@ -105,7 +102,14 @@ def hits_in(result: str) -> Iterator[Hit]:
         yield from (hit for hit in map(Hit.from_dict, items) if hit.text)
 
 
-def attributed(journal: JournalHandler, history: "HistoryHandler", hit: Hit) -> Hit:
+class Said(Protocol):
+    """What was said."""
+
+    def by_ids(self, ids: Iterable[str]) -> list[Message]:
+        """Messages by their ids."""
+
+
+def attributed(journal: JournalHandler, history: Said, hit: Hit) -> Hit:
     """A hit with who said it (``Bram said``), if it is a note that does not begin with the name.
 
     Without the speaker, hearsay would read like a fact.

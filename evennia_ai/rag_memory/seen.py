@@ -12,20 +12,21 @@ Alice whispers "the key is under the mat" to Aria, and says "it rains" aloud. Th
 - ``script.seen("private:alice+bram")`` holds "it rains": Bram did not hear the whisper.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from evennia_ai.history.archive import ARCHIVE, SummaryRecord, count_below, resting_on
 from evennia_ai.history.audience import viewer, visible
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
-from evennia_ai.history.stored import Cache, Stored, records
-from evennia_ai.llm_interaction.budget import TokenBudget
-from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.journal import JournalEntry
-from evennia_ai.rag_memory.ledger import Note, in_prompt_order
+from evennia_ai.history.stored import Cache, Store, Stored, records
+from evennia_ai.llm_interaction.budget import BudgetLog, TokenBudget
+from evennia_ai.rag_memory.entity_store import EntityHandler
+from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler
+from evennia_ai.rag_memory.ledger import LedgerHandler, Note, in_prompt_order
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.recall.values import Hit, Query
 
@@ -42,23 +43,38 @@ class Quarantined(Stored):
     sources: Mapping[str, Mapping[str, str]]
 
 
+class Keeper(Protocol):
+    """An assistant that keeps what was said and written."""
+
+    store: Store
+    now: Callable[[], float]
+
+    @property
+    def history(self) -> HistoryHandler:
+        """What was said."""
+
+    @property
+    def journal(self) -> JournalHandler:
+        """What its body wrote down."""
+
+
 class Quarantine:
     """What one assistant does not use; without an assistant, there is nothing such."""
 
-    def __init__(self, script: Assistant | None = None):
-        self._script = script
+    def __init__(self, life: "Keeper | None" = None):
+        self._life = life
 
     @property
     def sources(self) -> Mapping[str, Mapping[str, str]]:
         """Name and time (``{"name", "at"}``) by the stable id of a person, or the id of a line."""
-        stored = self._stored.get(KEY) if self._script else None
+        stored = self._stored.get(KEY) if self._life else None
         return stored.sources if stored else {}
 
     @cached_property
     def _stored(self) -> Cache[Quarantined]:
         """What is stored: every prompt and search asks, and it grows with each line."""
-        assert self._script is not None
-        return records(self._script.state.store, None, Quarantined)
+        assert self._life is not None
+        return records(self._life.store, None, Quarantined)
 
     @property
     def lines(self) -> frozenset[str]:
@@ -67,8 +83,8 @@ class Quarantine:
 
     def add(self, sources: Mapping[str, str]) -> int:
         """Quarantine people, names by stable id, or lines; returns how many were not before."""
-        assert self._script is not None
-        before, at = self.sources, utc_iso(self._script.now())
+        assert self._life is not None
+        before, at = self.sources, utc_iso(self._life.now())
         new = {each: {"name": name, "at": at} for each, name in sources.items()}
         self._stored.set(KEY, Quarantined({**new, **before}))
         return len(new.keys() - before.keys())
@@ -118,15 +134,15 @@ class Quarantine:
         All are looked up together. Where people are in quarantine, and not only lines, each look
         into the archive reads whole segments.
         """
-        script, sources = self._script, self.sources
-        if script is None or not sources:
+        life, sources = self._life, self.sources
+        if life is None or not sources:
             return frozenset()
         unused, below = set[str](), dict[str, Collection[str]]()
         has_people = any(made_at(each) is None for each in sources)
         wanted = set(filter(None, ids))
         while wanted:
             unused |= wanted & sources.keys()
-            messages = script.history.by_ids(wanted) if has_people else ()
+            messages = life.history.by_ids(wanted) if has_people else ()
             unused |= {message.id for message in messages if is_by(message, sources)}
             below |= dict.fromkeys((message.id for message in messages), ())
             below |= {each: self._below(each) for each in wanted - below.keys()}
@@ -135,17 +151,46 @@ class Quarantine:
 
     def _below(self, item_id: str) -> Collection[str]:
         """What an entry or a summary rests on; a message's id is known by its beginning."""
-        assert self._script is not None
+        assert self._life is not None
         if item_id.startswith("m"):
             return ()
-        if summary := self._script.history.summary(item_id):
+        if summary := self._life.history.summary(item_id):
             return summary.rests_on
-        entry = self._script.journal.get(item_id)
+        entry = self._life.journal.get(item_id)
         return entry.source_message_ids if entry else ()
 
 
 # What was made of talk: it rests on messages, and on others of its kind.
 M = TypeVar("M", JournalEntry, SummaryRecord)
+
+
+class Searched(Protocol):
+    """What is searched; `rag_memory.memory.Memory` says how."""
+
+    quarantine: Quarantine
+
+    def search(self, query: Query) -> "Deferred[list[Hit]]":
+        """Fires with what matches."""
+
+
+class Remembering(Keeper, Protocol):
+    """An assistant, as the read gate reads it."""
+
+    @property
+    def ledger(self) -> LedgerHandler:
+        """The notes that people want kept."""
+
+    @property
+    def memory(self) -> Searched:
+        """What is searched."""
+
+    @property
+    def entities(self) -> EntityHandler:
+        """What its body knows of people, places and things."""
+
+    @property
+    def budgets(self) -> BudgetLog:
+        """The budgets of its requests."""
 
 
 class Seen:
@@ -158,7 +203,7 @@ class Seen:
             look on see them.
     """
 
-    def __init__(self, script: Assistant, audience: str, trusted: bool = False):
+    def __init__(self, script: Remembering, audience: str, trusted: bool = False):
         self._script, self.audience, self._trusted = script, viewer(audience), trusted
 
     def shows(self, audience: str) -> bool:

@@ -14,13 +14,13 @@ from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ModelError
 from evennia_ai.history.stored import as_count
 from evennia_ai.llm_interaction.summary import call_llm_simple
-from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory import entities
 from evennia_ai.rag_memory.entities import observed
+from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import JOURNAL, JournalEntry
-from evennia_ai.rag_memory.memory import clear_outbox
 from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Turn
+from evennia_ai.sleep.sleeper import Sleeper
 
 # What `StateHandler.nights` has of it: how many pages of the journal semantic memory holds.
 _LINKED = "linked"
@@ -34,7 +34,7 @@ EXTRACTION_PROMPT = (
 
 @inlineCallbacks
 def consolidate_memories_to_semantic(
-    script: Assistant,
+    script: Sleeper,
     character: Character,
     reactor: IReactorTime | None = None,
     whole: bool = False,
@@ -83,7 +83,7 @@ def consolidate_memories_to_semantic(
 
 
 @inlineCallbacks
-def _check_store(script: Assistant, character: Character) -> Steps[None]:
+def _check_store(script: Sleeper, character: Character) -> Steps[None]:
     """Tell staff if the store finds nothing like the newest entry that it was given."""
     page = character.journal.page(JOURNAL)
     given = (e for e in reversed(page.entries) if e.id in page.consolidated)
@@ -97,7 +97,7 @@ def _check_store(script: Assistant, character: Character) -> Steps[None]:
 
 @inlineCallbacks
 def prune_orphaned_memory_links(
-    script: Assistant, character: Character, whole: bool = False
+    script: Sleeper, character: Character, whole: bool = False
 ) -> Steps[dict[str, int]]:
     """Take out of the search index and semantic memory what was taken back and is in them still.
 
@@ -106,7 +106,7 @@ def prune_orphaned_memory_links(
     if the store fails.
     """
     checked = len(gone := set(script.state.outbox))
-    yield clear_outbox(script)
+    yield script.memory.clear_outbox()
     if whole:
         journal = character.journal
         gone = yield script.mind.memories.ids(script.scope)
@@ -130,7 +130,7 @@ def is_memorable(entry: JournalEntry, now: float) -> bool:
 
 @inlineCallbacks
 def _store(
-    script: Assistant, character: Character, entries: Sequence[JournalEntry]
+    script: Sleeper, character: Character, entries: Sequence[JournalEntry]
 ) -> Steps[tuple[int, int]]:
     """Store, link and mark some entries; fires with how many, and how many links are new.
 
@@ -160,7 +160,7 @@ def _store(
 
 
 @inlineCallbacks
-def _extracted(script: Assistant, turn: Turn) -> Steps[Turn]:
+def _extracted(script: Sleeper, turn: Turn) -> Steps[Turn]:
     """A turn with the facts that a model reads in it; as it is where no model is to, or answers."""
     if not script.extracts_memories:
         return turn

@@ -12,11 +12,9 @@ from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, ma
 
 from evennia_ai.background import Steps
 from evennia_ai.history.stored import as_dict, as_time
-from evennia_ai.protocol import Assistant, Character
-from evennia_ai.rag_memory.entity_store import note_met, run_entity_consolidation_batch
+from evennia_ai.rag_memory.entity_store import Character, note_met, run_entity_consolidation_batch
 from evennia_ai.rag_memory.journal import DAY_S, KEEP_DAYS, JournalEntry
 from evennia_ai.rag_memory.memory import (
-    clear_outbox,
     clear_stale_conversations,
     prune_low_importance_entries,
 )
@@ -34,6 +32,7 @@ from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
+from evennia_ai.sleep.sleeper import Sleeper
 
 # What `StateHandler.nights` has of `prune_episodic_index`: until when it has looked.
 _FADED = "faded"
@@ -58,12 +57,18 @@ class SleepStep:
 
     name: str
     # Takes script and character; returns a dict or an `Outcome`, or a Deferred of one.
-    run: Callable[[Assistant, Character], object]
+    run: Callable[[Sleeper, Character], object]
     every_tick: bool = False  # whether it runs at each sleeping tick, not once a sleep
 
 
+def entities_met(script: Sleeper, character: Character) -> dict[str, int]:
+    """Note whom it has met since the last night."""
+    me, place, since = character.stable_id, script.game.place(), script.state.last_sleep.at
+    return note_met(character.entities, script.history, place, me, since, script.now())
+
+
 @inlineCallbacks
-def prune_episodic_index(script: Assistant, character: Character) -> Steps[dict[str, int]]:
+def prune_episodic_index(script: Sleeper, character: Character) -> Steps[dict[str, int]]:
     """Take old entries of low importance out of retrieval; the journal keeps them.
 
     Looks at those that came of age since the last night. Fires with ``{"pruned", "kept"}``.
@@ -77,13 +82,13 @@ def prune_episodic_index(script: Assistant, character: Character) -> Steps[dict[
     with script.history.store.transaction():
         script.state.outbox = [*script.state.outbox, *counts.pop("pruned_ids")]
         script.state.nights = {**script.state.nights, _FADED: until}
-    yield clear_outbox(script)
+    yield script.memory.clear_outbox()
     return counts
 
 
 @inlineCallbacks
 def extract_before_compaction(
-    script: Assistant, character: Character
+    script: Sleeper, character: Character
 ) -> Steps[Outcome | dict[str, Any]]:
     """The extraction, only when a compaction will follow."""
     job = due(script, SLEEP, COUNT)
@@ -93,7 +98,7 @@ def extract_before_compaction(
     return report
 
 
-def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outcome] | Outcome":
+def compact_if_needed(script: Sleeper, character: Character) -> "Deferred[Outcome] | Outcome":
     """The compaction at the sleep threshold, or by count."""
     job = due(script, COUNT) or Compaction(script, SLEEP)
     if reason := why_not(script, job.trigger):
@@ -102,7 +107,7 @@ def compact_if_needed(script: Assistant, character: Character) -> "Deferred[Outc
 
 
 SLEEP_STEPS: tuple[SleepStep, ...] = (
-    SleepStep("entities_met", note_met),
+    SleepStep("entities_met", entities_met),
     SleepStep("memory_links", consolidate_memories_to_semantic),
     SleepStep("entity_consolidation", run_entity_consolidation_batch),
     SleepStep("orphaned_links", prune_orphaned_memory_links),
@@ -119,7 +124,7 @@ SLEEP_STEPS: tuple[SleepStep, ...] = (
 
 
 def run_sleep_tick(
-    script: Assistant, character: Character, first: bool = True
+    script: Sleeper, character: Character, first: bool = True
 ) -> "Deferred[dict[str, Any]]":
     """Run the sleep cycle; after the first tick of a sleep only the steps that repeat.
 
@@ -134,7 +139,7 @@ def run_sleep_tick(
 
 
 @inlineCallbacks
-def _run_steps(script: Assistant, character: Character, first: bool) -> Steps[dict[str, Any]]:
+def _run_steps(script: Sleeper, character: Character, first: bool) -> Steps[dict[str, Any]]:
     report: dict[str, Any] = {}
     for step in SLEEP_STEPS:
         if not first and not step.every_tick:

@@ -24,11 +24,11 @@ from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.history.stored import as_dict
+from evennia_ai.options import check_option
 from evennia_ai.rag_memory.entities import unmet_id
 from evennia_ai.staff.bodies import good_name, new_body
 from evennia_ai.staff.configuration import set_options
 from evennia_ai.staff.lore import NOBODY, book_for, own_book, take_book
-from evennia_ai.turns.options import check_option
 
 # Where a script keeps the card it was made from.
 KEY, CATEGORY = "card", "ai_card"

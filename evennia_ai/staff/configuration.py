@@ -8,9 +8,9 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
 from evennia_ai.history.stored import as_dict, as_text, as_time
 from evennia_ai.kinds import shown
+from evennia_ai.options import OPTIONS, OWN_LIMITS, PRESETS, AssistantConfig, check_option
 from evennia_ai.staff.show import ago
-from evennia_ai.turns.options import OPTIONS, PRESETS, AssistantConfig, check_option
-from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
+from evennia_ai.turns.spend_book import lifts
 
 # The Attribute with what the newest change replaced, by whom and when; None stands for a default.
 FORMER, CATEGORY = "options", "ai_former"

@@ -18,9 +18,9 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import ConfigError, Refusal
 from evennia_ai.game.evennia_internals import AttributeStore, is_life
 from evennia_ai.history.messages import utc_iso
+from evennia_ai.options import OPTIONS, check_option
 from evennia_ai.privacy.export import export_folder, write_export
 from evennia_ai.staff.configuration import set_options
-from evennia_ai.turns.options import OPTIONS, check_option
 from evennia_ai.turns.state import SCRIPT
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 

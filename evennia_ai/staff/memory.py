@@ -15,7 +15,6 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.game.seeing import STABLE_ID, find, player_ids, speaker_of, stable_id
 from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, Note
-from evennia_ai.rag_memory.memory import forget_entry
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.status import stored_lines
@@ -84,7 +83,7 @@ class MemoryActs:
         entry = self.seen.entry(self.wanted)
         if entry is None:
             raise Refusal(f"There is no journal entry `{self.wanted}`.")
-        yield forget_entry(self.script, self.script.obj, entry.id)
+        yield self.script.memory.forget_entry(entry.id)
         self._audit("forget", entry=entry.id)
         return (
             f"{self.script.obj.key} no longer finds journal entry {entry.id}. The journal keeps "
@@ -99,7 +98,7 @@ class MemoryActs:
             raise Refusal("There is no such entry, or it is withdrawn.")
         if not text or text == old.content:
             raise Refusal("Write what the entry should say.")
-        yield forget_entry(self.script, self.script.obj, old.id)
+        yield self.script.memory.forget_entry(old.id)
         new = self.script.obj.journal.add(
             text,
             importance=old.importance,

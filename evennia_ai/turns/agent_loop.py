@@ -4,9 +4,11 @@ At a bound, while somebody waits, the model is asked once more without tools, th
 model; if that says nothing either, a sign is shown.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import inlineCallbacks
 
@@ -41,13 +43,15 @@ from evennia_ai.llm_interaction.values import (
     TurnRequest,
     used,
 )
-from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
 from evennia_ai.turns.moderation import judge_call, judge_said
 from evennia_ai.turns.tools.asking import read_answer, show_question
 from evennia_ai.turns.tools.base import ToolCall, ToolContext
 from evennia_ai.turns.tools.execution import Outcome, batches, run_call
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 # Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
 _DRAWN_CHARS = 8_000

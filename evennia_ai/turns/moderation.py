@@ -3,13 +3,15 @@
 The setting `EVENNIA_AI_MODERATE` names it. Without it nothing here runs.
 """
 
+from __future__ import annotations
+
 import json
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import CancelledError, Deferred, DeferredSemaphore, inlineCallbacks
 from twisted.internet.interfaces import IReactorTime
@@ -19,8 +21,10 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.language.words import storable
-from evennia_ai.protocol import Assistant
 from evennia_ai.turns.tools.base import NOT_SAID, ToolCall
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 # A function that takes longer counts as failed.
 TIMEOUT_S = 5.0
@@ -60,10 +64,10 @@ class Moderator:
         self._lines = {kind: DeferredSemaphore(THREADS) for kind in self._submit}
         self.told_at = float("-inf")  # when staff were told last that it fails
 
-    def ask(self, text: str, about: About) -> "Deferred[str | None]":
+    def ask(self, text: str, about: About) -> Deferred[str | None]:
         """Fires with what the function returns; fails with what it raised, or `TimeoutError`."""
 
-        def asked() -> "Deferred[str | None]":  # the time in line does not count
+        def asked() -> Deferred[str | None]:  # the time in line does not count
             answer = self._submit[about["kind"]](self._call, text, about)
             return in_time(answer, TIMEOUT_S, self._clock)
 
@@ -92,7 +96,7 @@ def moderate(script: Assistant, event: Message) -> Steps[None]:
         script.called()
 
 
-def judge_said(script: Assistant, text: str, channel: str, private: bool) -> "Deferred[str]":
+def judge_said(script: Assistant, text: str, channel: str, private: bool) -> Deferred[str]:
     """Fires with what may be said instead of a text: the same, another, or an empty one."""
     speaker = Speaker(script.obj.key, script.obj.stable_id)
     return judge(script, "said", text, speaker, channel, private)

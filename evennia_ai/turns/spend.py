@@ -4,10 +4,13 @@ A call counts when its reply is there. What the calls that go on are likely to c
 the caps until then, so that no more than one call goes beyond a cap.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, succeed
 
@@ -17,7 +20,6 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE, CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, draft_prompt, model_request
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest, TurnRequest
-from evennia_ai.protocol import Assistant
 from evennia_ai.turns.runtime import OWN_CALLS_A_MINUTE
 from evennia_ai.turns.spend_book import (
     CALLS_A_MINUTE,
@@ -35,6 +37,9 @@ from evennia_ai.turns.spend_book import (
     likely,
     span,
 )
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 RATE_S = 60.0
 # A model whose trial found nothing is tried out again after this long.
@@ -145,13 +150,13 @@ class SharedSpend:
         """Whether the game has not set its caps: models on its own machine are spared then."""
         return self._setting() is None
 
-    def probe(self, client: ModelClient, model: str, now: float) -> "Deferred[ModelReply]":
+    def probe(self, client: ModelClient, model: str, now: float) -> Deferred[ModelReply]:
         """Try a model as `ModelClient.probe`, counted for the game; `SpendError` at its cap."""
         return self._for_game("probe", client.probe, model, now)
 
     def try_out(
-        self, client: ModelClient, model: str, now: float, then: "Callable[[], Deferred[None]]"
-    ) -> "Deferred[None] | None":
+        self, client: ModelClient, model: str, now: float, then: Callable[[], Deferred[None]]
+    ) -> Deferred[None] | None:
         """Find out in the background how a model may call tools, if that is unknown.
 
         It is counted for the game and under its cap. Where no answer came, or the cap is reached,
@@ -170,7 +175,7 @@ class SharedSpend:
 
     @inlineCallbacks
     def _for_game(
-        self, purpose: str, ask: "Callable[[str], Deferred[ModelReply]]", model: str, now: float
+        self, purpose: str, ask: Callable[[str], Deferred[ModelReply]], model: str, now: float
     ) -> Steps[ModelReply]:
         """Fires with what `ask` gives for a model; that counts for the game."""
         for cap in self.game_caps():
@@ -333,7 +338,7 @@ class SpendHandler:
         made.is_offline = reply.model == OFFLINE_MODEL  # as a fallback
         return reply
 
-    def try_out(self) -> "Deferred[None] | None":
+    def try_out(self) -> Deferred[None] | None:
         """Find out how the assistant's own model may call tools, as `SharedSpend.try_out`.
 
         Then the model reads its prompt ahead, if it runs on the game's machine.
@@ -357,7 +362,7 @@ class SpendHandler:
         self._script.runtime.own_calls.append(self._script.now())
         return replace(request, fallback_models=(), is_own=True)
 
-    def read_ahead(self, asker: str = "") -> "Deferred[None]":
+    def read_ahead(self, asker: str = "") -> Deferred[None]:
         """Let its model read what an answer to somebody (stable id) will begin with, if it is ours.
 
         A model on the game's machine may read a prompt for a minute. Its server keeps what it has

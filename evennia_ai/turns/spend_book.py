@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.stored import as_amount, as_count, as_time
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.options import UNITS, WINDOWS
 
 # What was spent further ahead than this was noted while the clock was wrong.
 SET_BACK_S = 2 * 86_400.0
@@ -24,10 +25,6 @@ SPEND_BY, KEPT_DAYS = ("day", "assistant", "purpose", "model", "account"), 400
 # What begins an account that stands for a guest of one day, and for somebody who is forgotten until
 # the month is over.
 GUEST, FORGOTTEN = "guest ", "forgotten "
-WINDOWS, UNITS = ("day", "month"), ("tokens", "cost")
-LIMITS = tuple(f"{unit}_{window}" for window in WINDOWS for unit in UNITS)
-# The limits of an assistant's own: the option `spend_caps`.
-OWN_LIMITS = (*LIMITS, "tokens_call")
 # Most model calls that one ordinary player causes in a minute, by default.
 CALLS_A_MINUTE = 20
 # Most lines of one ordinary player that the offline model answers in a minute: it costs nothing, so

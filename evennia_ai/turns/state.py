@@ -4,12 +4,14 @@ An odd value in one of these Attributes counts as nothing stored, and is put asi
 (`history.stored`) before something else is written in its place.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import is_not
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
@@ -22,21 +24,24 @@ from evennia_ai.history.stored import (
     each_readable,
     reader_of,
 )
-from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.seen import KEY as QUARANTINE
-from evennia_ai.rag_memory.seen import Quarantined
-from evennia_ai.turns.initiative import Used
-from evennia_ai.turns.options import (
+from evennia_ai.options import (
     OPTIONS,
+    OWN_LIMITS,
     AssistantConfig,
     Configuration,
     Layer,
     check_option,
     configured,
 )
-from evennia_ai.turns.spend_book import OWN_LIMITS, lifts
+from evennia_ai.rag_memory.seen import KEY as QUARANTINE
+from evennia_ai.rag_memory.seen import Quarantined
+from evennia_ai.turns.initiative import Used
+from evennia_ai.turns.spend_book import lifts
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 from evennia_ai.turns.tools.waiting import WaitingCalls
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 T = TypeVar("T")
 _UNSET = object()
@@ -114,14 +119,14 @@ class Kept(Generic[T]):
     def __init__(self, key: str, empty: T):
         self._key, self._empty = key, empty
 
-    def __get__(self, state: "StateHandler", owner: object) -> T:
+    def __get__(self, state: StateHandler, owner: object) -> T:
         value = state.store.get(self._key)
         try:
             return self._empty if value is None else SCRIPT[None, self._key](value)
         except Unreadable:
             return self._empty
 
-    def __set__(self, state: "StateHandler", value: T) -> None:
+    def __set__(self, state: StateHandler, value: T) -> None:
         if value != self.__get__(state, None):
             state.store.set(self._key, as_plain(value))
 
@@ -259,7 +264,7 @@ class StateHandler:
             if "spend_caps" in values or "spend_caps" in unset:
                 self._keep_limits(as_dict(values.get("spend_caps")))
 
-    def configure_as(self, other: "StateHandler") -> None:
+    def configure_as(self, other: StateHandler) -> None:
         """Take over the options that another assistant has set."""
         names = [name for name in OPTIONS if other.store.stamp(name) is not None]
         self.configure({name: other.store.get(name) for name in names})

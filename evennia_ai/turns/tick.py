@@ -4,10 +4,13 @@
 most ticks have nothing to do.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from twisted.internet.defer import (
     CancelledError,
@@ -25,7 +28,7 @@ from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
 from evennia_ai.llm_interaction.prompt import shown_history
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
-from evennia_ai.protocol import Assistant
+from evennia_ai.options import within_hours
 from evennia_ai.rag_memory.finder import used
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.rag_memory.results import chosen
@@ -35,13 +38,15 @@ from evennia_ai.sleep import run_sleep_tick, without_words
 from evennia_ai.sleep.compaction.behind import compact_behind
 from evennia_ai.sleep.compaction.compact import Done, Skipped, check_room, due, firing
 from evennia_ai.sleep.compaction.plan import COUNT, EMERGENCY, REQUEST, SLEEP, STALE
-from evennia_ai.turns.initiative import CUE_S, QUIET, lately, why_not
-from evennia_ai.turns.options import within_hours
-from evennia_ai.turns.routine import follow_routine
+from evennia_ai.turns.initiative import CUE_S, QUIET
 from evennia_ai.turns.runtime import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.spend import RATE_S
 from evennia_ai.turns.state import SleepReport
 from evennia_ai.turns.tools.execution import expire
+from evennia_ai.turns.unasked import follow_routine, lately, why_not
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0

@@ -18,7 +18,7 @@ from evennia_ai.history.messages import ASKER, COMINGS, ROOM, SPEECH, Message, u
 from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
-from evennia_ai.llm_interaction.contributors import contributors
+from evennia_ai.options import OPTIONS, PRESETS
 from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
@@ -30,7 +30,7 @@ from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import marked, moment, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
-from evennia_ai.turns.options import OPTIONS, PRESETS
+from evennia_ai.turns.contributors import contributors
 from evennia_ai.turns.runtime import ANSWER
 from evennia_ai.web.site import Visit, number, plain
 

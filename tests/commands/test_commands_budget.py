@@ -4,8 +4,8 @@ import re
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.llm_interaction.contributors import contributors
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
+from evennia_ai.turns.contributors import contributors
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 

@@ -3,9 +3,9 @@
 from django.test import override_settings
 
 from evennia_ai.errors import AssistantError
+from evennia_ai.options import EMOTES, OPTIONS, PRESETS
 from evennia_ai.staff.configuration import option_called
 from evennia_ai.staff.status import warnings
-from evennia_ai.turns.options import EMOTES, OPTIONS, PRESETS
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest, WholePagesTest
 

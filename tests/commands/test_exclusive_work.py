@@ -4,10 +4,10 @@ from functools import partial
 
 from twisted.internet.defer import Deferred
 
+from evennia_ai.commands.memory import rebuild_memory
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.messages import Message
 from evennia_ai.privacy.forget import forget_people
-from evennia_ai.rag_memory.memory import rebuild_index
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.cards import take_chat
@@ -43,7 +43,7 @@ class TestStopped(CommandLineTest):
                 lambda: not [m for m in script.history.messages() if m.role == "user"],
             ),
             "export": (lambda: export_assistant(script), lambda: True),
-            "rebuild": (lambda: rebuild_index(script), lambda: True),
+            "rebuild": (lambda: script.memory.rebuild(), lambda: True),
         }
 
     def stopped_in(self, work, line, turns):
@@ -98,7 +98,7 @@ class TestWithoutTheLock(AssistantTest):
         calls = {
             "forget": partial(forget_people, script, body, ["o1.a"], AT),
             "rollback": partial(rollback_compaction, script),
-            "index": partial(rebuild_index, script),
+            "index": partial(rebuild_memory, script),
             "export": partial(export_assistant, script),
             "talk": partial(take_chat, script, self.char1, "old.jsonl", "o1.a", "x"),
             "approve": partial(approve, script, 1, "o1.a"),

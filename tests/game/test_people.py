@@ -6,7 +6,7 @@ from evennia import create_object
 
 from evennia_ai.errors import ToolError
 from evennia_ai.game.seeing import plain, stable_id
-from evennia_ai.rag_memory.entity_store import note_met
+from evennia_ai.sleep.cycle import entities_met
 from evennia_ai.testing import call
 from tests.base import PLAYED, AssistantTest
 
@@ -24,7 +24,7 @@ class TestPeople(AssistantTest):
             self.dora.key = name
             self.say("Aria, what is my boat called?", self.dora)
             self.tick()
-            note_met(self.script, self.aria)
+            entities_met(self.script, self.aria)
         profiles = self.aria.entities.profiles()
         self.assertEqual(profiles[stable_id(self.dora)].name, "Lady Theodora")
         self.assertNotIn("Dora", [profile.name for profile in profiles.values()])

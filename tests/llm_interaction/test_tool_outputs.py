@@ -4,7 +4,7 @@ import json
 import unittest
 
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.rag_memory.memory import OUTPUTS, mend_index
+from evennia_ai.rag_memory.memory import OUTPUTS
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
@@ -120,5 +120,5 @@ class TestToolOutputs(unittest.TestCase):
         wait_for(memory.clear())
         self.assertEqual(wait_for(memory.count()), 0)
         self.assertEqual(wait_for(memory.count([output, said])), 0)
-        wait_for(mend_index(self.world.script))
+        wait_for(self.world.script.memory.mend())
         self.assertEqual(self.found("halberd"), [(output, "tool")])

@@ -5,8 +5,8 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.entity_store import note_met
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
+from evennia_ai.sleep.cycle import entities_met
 from evennia_ai.testing import call
 from evennia_ai.turns.state import SleepReport
 from tests.base import AssistantTest
@@ -108,11 +108,11 @@ class TestToldOf(AssistantTest):
         self.char2.location = self.room1
         self.say("It is me.", self.char2)
         self.tick()
-        self.assertEqual(note_met(self.script, self.aria)["joined"], 1)
+        self.assertEqual(entities_met(self.script, self.aria)["joined"], 1)
         met = stable_id(self.char2)
         self.assertEqual(self.texts(met), ["Char2 owes Alice seven coins."])
         self.assertIsNone(self.aria.entities.get("n.char2"))
-        again = note_met(self.script, self.aria)
+        again = entities_met(self.script, self.aria)
         self.assertEqual((again["met"], again["joined"]), (0, 0))
 
     def test_renamed(self):
@@ -121,6 +121,6 @@ class TestToldOf(AssistantTest):
             self.char1.key = names[0]
             self.say(f"Aria, I am {names[0]}.")
             self.tick()
-            note_met(self.script, self.aria)
+            entities_met(self.script, self.aria)
             profile = self.aria.entities.get(stable_id(self.char1))
             self.assertEqual(profile.names("public"), names)

@@ -16,9 +16,6 @@ from evennia_ai.rag_memory.memory import (
     BATCH,
     Memory,
     RecallJobs,
-    forget_entry,
-    rebuild_index,
-    sync_index,
 )
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.values import Query
@@ -30,13 +27,18 @@ from tests.search_case import SearchTest, ids
 from tests.waiting import alone, pump_until, wait_for
 
 
+def rebuilt(script, reactor):
+    """Fires when the index is made anew."""
+    return script.memory.rebuild(reactor)
+
+
 class TestForgetting(SearchTest):
     def setUp(self):
         super().setUp()
         self.entry = self.world.body.journal.add("The key is under the mat.", importance=3)
 
     def forget(self):
-        return wait_for(forget_entry(self.world.script, self.world.body, self.entry.id))
+        return wait_for(self.world.script.memory.forget_entry(self.entry.id))
 
     def test_index_down(self):
         """A forgetting the index did not take part in fails, and can be repeated."""
@@ -121,7 +123,7 @@ class TestWholeIndex(SearchTest):
         self.index.remove("Aria", [old])
         self.start()
         self.assertEqual(self.index.count("Aria"), self.all - 1)
-        wait_for(sync_index(self.world.script, whole=True))
+        wait_for(self.world.script.memory.sync(whole=True))
         self.assertEqual(self.index.count("Aria"), self.all)
 
     def test_rebuilding_broken_off(self):
@@ -132,7 +134,7 @@ class TestWholeIndex(SearchTest):
         self.index.add("Bo", [Turn("b1", "Bram", "A cask.", 1.7e9)])
         self.index.sizes.clear()
         clock = Clock()
-        alone(rebuild_index, self.world.script, clock)
+        alone(rebuilt, self.world.script, clock)
         clock.advance(1)
         self.assertLess(self.index.count("Aria"), 3 * BATCH)
         self.assertEqual(max(self.index.sizes), BATCH)
@@ -144,11 +146,11 @@ class TestWholeIndex(SearchTest):
         """What is forgotten or narrowed while the index is made whole is put in as it is then."""
         self.index.clear("Aria")
         clock, history = Clock(), self.world.script.history
-        done = sync_index(self.world.script, True, clock)
+        done = self.world.script.memory.sync(True, clock)
         clock.advance(1)
         entry = self.world.body.journal.recent(120)[0]
         first, second, *_ = history.segment("000").messages
-        wait_for(forget_entry(self.world.script, self.world.body, entry.id))
+        wait_for(self.world.script.memory.forget_entry(entry.id))
 
         def narrowed(message):
             return replace(message, audience="private:o1.a") if message.id == second.id else message
@@ -163,7 +165,7 @@ class TestWholeIndex(SearchTest):
     def test_said_while_it_is_emptied(self):
         """What is said while a rebuilding empties the index is in it afterwards."""
         clock = Clock()
-        done = alone(rebuild_index, self.world.script, clock)
+        done = alone(rebuilt, self.world.script, clock)
         (said,) = self.say("Bram", "A cask.")
         while not done.called:
             clock.advance(1)
@@ -173,7 +175,7 @@ class TestWholeIndex(SearchTest):
     def test_rebuilding_fails(self):
         """A rebuilding that fails in the middle is told, and gone on with after the next start."""
         clock = Clock()
-        done = alone(rebuild_index, self.world.script, clock)
+        done = alone(rebuilt, self.world.script, clock)
         self.index.broken = True
         clock.advance(1)
         with self.assertRaises(StoreError):

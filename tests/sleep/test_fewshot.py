@@ -5,9 +5,9 @@ from dataclasses import replace
 from evennia_ai.history.archive import UNSUMMARISED
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.options import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
-from evennia_ai.turns.options import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.turns.runtime import Group
 from evennia_ai.turns.tick import Tick
 from tests import loopback

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.internet.defer import Deferred
 
+from evennia_ai.background import TurnLock
 from evennia_ai.history.messages import Speaker
-from evennia_ai.turns.runtime import ANSWER, UNJUDGED, TurnLock, by_speaker, resolved, wants_answer
+from evennia_ai.turns.runtime import ANSWER, UNJUDGED, by_speaker, resolved, wants_answer
 from tests.strategies import FEW, audiences, heard
 from tests.waiting import wait_for
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import Allowed, shown
-from evennia_ai.turns.options import (
+from evennia_ai.options import (
     EMOTES,
     OPTIONS,
     AssistantConfig,

@@ -11,8 +11,8 @@ from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelReque
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.compact import Compaction, check_room, firing
 from evennia_ai.sleep.compaction.plan import EMERGENCY
-from evennia_ai.turns.initiative import why_not
 from evennia_ai.turns.tick import Tick
+from evennia_ai.turns.unasked import why_not
 from tests.fake import FakeAssistant
 from tests.models import ScriptedModel
 from tests.waiting import wait_for

@@ -8,8 +8,8 @@ from evennia import create_object
 
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.turns.options import check_option
-from evennia_ai.turns.routine import BARRED, LOST, SLEEP, THERE, WALKS, Routine, Stop, read_routine
+from evennia_ai.options import check_option
+from evennia_ai.routine import BARRED, LOST, SLEEP, THERE, WALKS, Routine, Stop, read_routine
 from evennia_ai.turns.tick import Tick
 from tests.base import AssistantTest
 from tests.fake import FakeGame

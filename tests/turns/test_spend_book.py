@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.options import LIMITS
 from evennia_ai.turns.spend_book import (
-    LIMITS,
     SET_BACK_S,
     Amount,
     Cap,

@@ -12,15 +12,14 @@ from math import inf
 from typing import Any
 
 from evennia_ai.errors import Refusal, ToolError
-from evennia_ai.feature import Feature
+from evennia_ai.feature import Feature, Leaving
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import one_line, quoted
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.privacy.closure import Forgetting
-from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.seen import Seen
+from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.initiative import Cue
 from evennia_ai.turns.tools.base import Text, Tool, ToolContext
 
@@ -260,7 +259,7 @@ class Bonds(Feature):
         if all(life.now() - at >= DAY_S for at in gifts):
             note_event(life, giver, GIFT_POINTS, f"gave you {what}", "", audience, GIFT)
 
-    def forget(self, life: Assistant, people: Collection[str], plan: Forgetting) -> None:
+    def forget(self, life: Assistant, people: Collection[str], plan: Leaving) -> None:
         """Drop the bonds with people, and events that rest on them or on what goes."""
         theirs = {*people, *plan.gone}
         _keep_only(

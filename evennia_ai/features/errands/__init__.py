@@ -11,13 +11,12 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal, ToolError
-from evennia_ai.feature import Feature
+from evennia_ai.feature import Feature, Leaving
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import ASKER, FOR, Message, Speaker
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.times import EXAMPLES, due
-from evennia_ai.privacy.closure import Forgetting
-from evennia_ai.protocol import Assistant
+from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.moderation import judge_said
 from evennia_ai.turns.tools.asking import is_own_wording
 from evennia_ai.turns.tools.base import Text, Tool, ToolContext
@@ -174,7 +173,7 @@ class Errands(Feature):
             _hand_over(life, errand, text)
         return ""
 
-    def forget(self, life: Assistant, people: Collection[str], plan: Forgetting) -> None:
+    def forget(self, life: Assistant, people: Collection[str], plan: Leaving) -> None:
         """Drop those by them and for them."""
         drop(life, [errand.id for errand in concerning(life, people)])
 

@@ -21,7 +21,6 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.archive import SummaryRecord
 from evennia_ai.llm_interaction.summary import NOTHING_SAID
-from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.journal import JournalEntry
 from evennia_ai.sleep.compaction.compact import (
     Compaction,
@@ -35,6 +34,7 @@ from evennia_ai.sleep.compaction.compact import (
     synthesis_of,
 )
 from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, REQUEST, STALE
+from evennia_ai.sleep.sleeper import Sleeper
 
 DAY_S = 86_400.0
 # Stale summaries that are made again in a day at most, those apart of which nothing is left.
@@ -43,7 +43,7 @@ STALE_A_DAY = 12
 PAUSE_S = 60.0
 
 
-def begin_behind(script: Assistant) -> bool:
+def begin_behind(script: Sleeper) -> bool:
     """Begin work in the background if some is due and none runs; returns whether it did.
 
     Call it when a tick has ended. All compactions but those of an emergency wait for a lull.
@@ -69,14 +69,14 @@ def begin_behind(script: Assistant) -> bool:
     return True
 
 
-def compact_behind(script: Assistant, job: Compaction) -> None:
+def compact_behind(script: Sleeper, job: Compaction) -> None:
     """Begin a compaction in the background, in the place of what runs there."""
     script.runtime.stop_behind()
     job.noted, job.is_awaited = True, False
     _run(script, job.trigger, job.run)
 
 
-def compact_asleep(script: Assistant, job: Compaction) -> "Deferred[Outcome]":
+def compact_asleep(script: Sleeper, job: Compaction) -> "Deferred[Outcome]":
     """Run a compaction for which a sleeper waits; fires with its outcome.
 
     Once somebody speaks to the sleeper it fires with `Skipped`, so that it wakes, and the
@@ -110,7 +110,7 @@ def compact_asleep(script: Assistant, job: Compaction) -> "Deferred[Outcome]":
     return waiting
 
 
-def _run(script: Assistant, trigger: str, work: Callable[[], Deferred[Any]]) -> None:
+def _run(script: Sleeper, trigger: str, work: Callable[[], Deferred[Any]]) -> None:
     """Run something in the background; what it fails with is logged, as the ticks go on."""
 
     @inlineCallbacks
@@ -126,7 +126,7 @@ def _run(script: Assistant, trigger: str, work: Callable[[], Deferred[Any]]) -> 
     script.runtime.run_behind(run, trigger)
 
 
-def is_stale_due(script: Assistant) -> bool:
+def is_stale_due(script: Sleeper) -> bool:
     """Whether a summary is stale and may be made again now: a few a day, one at a time.
 
     Also where automatic compactions are off: it mends what forgetting emptied.
@@ -147,7 +147,7 @@ def _of_the_day(times: Iterable[float], now: float) -> list[float]:
 
 
 @inlineCallbacks
-def remake_next(script: Assistant) -> Steps[None]:
+def remake_next(script: Sleeper) -> Steps[None]:
     """Make the deepest stale summary again, and store it between two turns.
 
     What fails is tried again later, each time later.
@@ -174,7 +174,7 @@ def remake_next(script: Assistant) -> Steps[None]:
 
 
 @inlineCallbacks
-def _made_again(script: Assistant, record: SummaryRecord) -> Steps[SummaryRecord]:
+def _made_again(script: Sleeper, record: SummaryRecord) -> Steps[SummaryRecord]:
     """Fires with a summary made of its messages, or of the summaries below it.
 
     Fails with `ModelError` where no level gives one.
@@ -203,7 +203,7 @@ def _made_again(script: Assistant, record: SummaryRecord) -> Steps[SummaryRecord
     )
 
 
-def _store(script: Assistant, former: SummaryRecord, new: SummaryRecord) -> None:
+def _store(script: Sleeper, former: SummaryRecord, new: SummaryRecord) -> None:
     """Put a summary into the place of its former self, wherever that is shown."""
     script.runtime.lock.holder()
     history, journal, state = script.history, script.journal, script.state

@@ -65,7 +65,7 @@ from evennia_ai.llm_interaction.summary import (
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
-from evennia_ai.protocol import Assistant, Character
+from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.extraction import (
     ENTRY,
@@ -88,6 +88,7 @@ from evennia_ai.sleep.compaction.plan import (
     plan_compaction,
     roots,
 )
+from evennia_ai.sleep.sleeper import Sleeper
 
 # Lines of scopes with too few for a summary are archived once they are so old.
 FEW_STAY = timedelta(weeks=4)
@@ -107,14 +108,14 @@ NO_SUMMARY = "A few lines, archived without a summary."
 LOST_NAMED = 200
 
 
-def threshold(script: Assistant, trigger: str) -> float:
+def threshold(script: Sleeper, trigger: str) -> float:
     """The usage from which a trigger fires."""
     if trigger == EMERGENCY:
         return script.config.compact_emergency_threshold
     return script.config.compact_sleep_threshold
 
 
-def why_not(script: Assistant, trigger: str) -> str:
+def why_not(script: Sleeper, trigger: str) -> str:
     """Why no compaction may be made that this trigger starts; empty if one may."""
     config = script.config
     if not config.compact_enabled:
@@ -139,7 +140,7 @@ def why_not(script: Assistant, trigger: str) -> str:
     return ""
 
 
-def _by_count(script: Assistant) -> bool:
+def _by_count(script: Sleeper) -> bool:
     """Whether more lines of talk stand there than the two windows hold."""
     immediate, recent = script.config.immediate_window, script.config.recent_window
     if immediate is None or recent is None:
@@ -147,7 +148,7 @@ def _by_count(script: Assistant) -> bool:
     return script.history.lines() > immediate + recent
 
 
-def firing(script: Assistant, *triggers: str) -> str:
+def firing(script: Sleeper, *triggers: str) -> str:
     """The first of these triggers that fires; empty if none does. Constant time.
 
     None fires while compactions wait after failures.
@@ -157,13 +158,13 @@ def firing(script: Assistant, *triggers: str) -> str:
     return next((each for each in triggers if not why_not(script, each)), "")
 
 
-def due(script: Assistant, *triggers: str) -> "Compaction | None":
+def due(script: Sleeper, *triggers: str) -> "Compaction | None":
     """The compaction of the first of these triggers that fires, if it has something to do."""
     job = Compaction(script, firing(script, *triggers))
     return job if job.trigger and job.plan.leaving else None
 
 
-def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
+def make_plan(script: Sleeper, trigger: str = MANUAL) -> Plan:
     """The plan of a compaction that this trigger started.
 
     In sleep and in the background a share of the limit is kept as well as the window. By count
@@ -183,7 +184,7 @@ def make_plan(script: Assistant, trigger: str = MANUAL) -> Plan:
     return plan_compaction(history, window, room, keep, before.isoformat())
 
 
-def summary_cap(script: Assistant, staying: Sequence[Message], scopes: Collection[str]) -> int:
+def summary_cap(script: Sleeper, staying: Sequence[Message], scopes: Collection[str]) -> int:
     """Most tokens of each summary, so that all that one reader sees share their part of the room.
 
     A reader sees two tiers of each scope: of those that get a summary now, and of earlier ones.
@@ -194,7 +195,7 @@ def summary_cap(script: Assistant, staying: Sequence[Message], scopes: Collectio
     return min(limits.caps.summary, limits.room.summary_cap(widest_view_tokens(staying), tiers))
 
 
-def check_room(script: Assistant) -> None:
+def check_room(script: Sleeper) -> None:
     """Say it if there is no room: at the start, and for a new configuration or limit."""
     checked = script.config, script.limits().tokens
     if script.runtime.room_for == checked:
@@ -305,7 +306,7 @@ def report_line(name: str, record: CompactionRecord) -> str:
 
 
 def compact_conversation_history(
-    script: Assistant, character: Character, force: bool = False, instructions: str | None = None
+    script: Sleeper, character: Character, force: bool = False, instructions: str | None = None
 ) -> "Deferred[dict[str, Any]]":
     """Fold the older part of the history into summaries.
 
@@ -330,7 +331,7 @@ def compact_conversation_history(
 class Compaction:
     """One compaction of an assistant's history."""
 
-    script: Assistant
+    script: Sleeper
     trigger: str  # what fired, as `plan.MANUAL`
     instructions: str | None = None  # additional instructions for the summary
     noted: bool = False  # whether the models that summarise note facts, too
@@ -599,7 +600,7 @@ def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:
 class Fold:
     """One scope's part of a compaction, of which nothing is stored yet."""
 
-    script: Assistant
+    script: Sleeper
     scope: str
     leaving: Sequence[Message]  # raw messages, oldest first
     cap: int  # most tokens of one of its summaries
@@ -783,7 +784,7 @@ def synthesis_of(record: SummaryRecord) -> JournalEntry:
     )
 
 
-def empty_summaries(script: Assistant, records: Collection[SummaryRecord]) -> None:
+def empty_summaries(script: Sleeper, records: Collection[SummaryRecord]) -> None:
     """Empty summaries, wherever they are shown; they are made again in a lull (`remake`)."""
     history = script.history
     with history.store.transaction():
@@ -795,7 +796,7 @@ def empty_summaries(script: Assistant, records: Collection[SummaryRecord]) -> No
         script.state.stale = list(dict.fromkeys((*script.state.stale, *ids)))
 
 
-def empty_unused(script: Assistant) -> None:
+def empty_unused(script: Sleeper) -> None:
     """Empty the summaries that were made from lines that are taken back."""
     if not (lines := script.memory.quarantine.lines):
         return

@@ -44,11 +44,12 @@ from evennia_ai.llm_interaction.summary import FITS, message_lines, request_text
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.tool_calls import storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
-from evennia_ai.protocol import Assistant, Character
 from evennia_ai.rag_memory.entities import observe
+from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import JournalEntry, score_importance
 from evennia_ai.rag_memory.provenance import statement_of, supporting
 from evennia_ai.sleep.compaction.plan import EMERGENCY, MANUAL
+from evennia_ai.sleep.sleeper import Sleeper
 
 MIN_MESSAGES = 5
 MAX_ITERATIONS = 5
@@ -81,7 +82,7 @@ class Note:
 
 @inlineCallbacks
 def run_pre_compaction_extraction(
-    script: Assistant, character: Character, max_iterations: int = MAX_ITERATIONS
+    script: Sleeper, character: Character, max_iterations: int = MAX_ITERATIONS
 ) -> Steps[dict[str, Any]]:
     """Let the assistant save facts of its whole live history, and write them at once.
 
@@ -96,7 +97,7 @@ def run_pre_compaction_extraction(
 
 @inlineCallbacks
 def extract(
-    script: Assistant,
+    script: Sleeper,
     messages: Sequence[Message],
     trigger: str,
     most: int | None = None,
@@ -156,7 +157,7 @@ def extract(
 class _Extractor:
     """Looks through the lines of scopes for what to note; stores nothing."""
 
-    script: Assistant
+    script: Sleeper
     trigger: str
     most: int
     stops: Callable[[], bool]
@@ -276,7 +277,7 @@ class _Extractor:
 
 @inlineCallbacks
 def grounded(
-    script: Assistant,
+    script: Sleeper,
     note: Note,
     lines: Iterable[int],
     owners: Mapping[int, Message],
@@ -332,7 +333,7 @@ def _bearing_out(text: str, lines: Sequence[Message]) -> list[Message]:
     return [by_id[each] for each in best]
 
 
-def write_notes(script: Assistant, notes: Sequence[Note]) -> list[str]:
+def write_notes(script: Sleeper, notes: Sequence[Note]) -> list[str]:
     """Write notes; returns the ids by which a rollback finds them.
 
     These are an id that all that is written has among its sources, and those of the entries.

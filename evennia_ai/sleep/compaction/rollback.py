@@ -1,6 +1,6 @@
 """Rollback: undo the latest compaction and the extraction before it, in one transaction.
 
-What it withdrew must leave the search index and semantic memory, too (`memory.clear_outbox`). A
+What it withdrew must leave the search index and semantic memory, too (`LifeMemory.clear_outbox`). A
 summary is indexed as the journal's synthesis of it.
 """
 
@@ -15,11 +15,10 @@ from evennia_ai.history.archive import (
 )
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import in_order, unmasked, utc_iso
-from evennia_ai.protocol import Assistant
-from evennia_ai.rag_memory.memory import empty_outbox
+from evennia_ai.sleep.sleeper import Sleeper
 
 
-def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> dict[str, Any]:
+def rollback_compaction(script: Sleeper, compaction_id: str | None = None) -> dict[str, Any]:
     """Make the messages of the latest compaction live again. Call it under the turn lock.
 
     Its segment counts as restored. Its summaries, its synthesis and what the extraction before it
@@ -74,7 +73,7 @@ def rollback_compaction(script: Assistant, compaction_id: str | None = None) -> 
         "new_tokens": history.tokens(),
     }
     script.audit("rollback", **report)
-    empty_outbox(script)  # not waited for: a store that hangs must not hold up a turn
+    script.memory.empty_outbox()  # not waited for: a store that hangs must not hold up a turn
     return report
 
 

@@ -19,7 +19,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.language.script import folded, is_unparted, normalized
 from evennia_ai.language.tables import each_phrase, table_of
 from evennia_ai.language.words import content_words, is_common, stem, words
-from evennia_ai.protocol import Named
+from evennia_ai.life import Named
 
 if TYPE_CHECKING:
     from evennia_ai.history.messages import Message

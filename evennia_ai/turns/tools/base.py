@@ -1,5 +1,7 @@
 """What a tool is, which arguments it takes, and what it gets to work with."""
 
+from __future__ import annotations
+
 import itertools
 import json
 import re
@@ -8,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -17,13 +19,18 @@ from evennia_ai.history.audience import PUBLIC, is_private
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.kinds import NO_FLAG
 from evennia_ai.language.words import storable
+from evennia_ai.life import Named, Told
 from evennia_ai.llm_interaction.reply import clean_reply, fault
-from evennia_ai.protocol import Assistant, Character, GameHandler, Named, Told
+from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
 from evennia_ai.turns.initiative import HOUR_S, IDLE_S
+from evennia_ai.turns.surroundings import Game
 from evennia_ai.turns.tools.asking import Proposal
 from evennia_ai.turns.tools.waiting import WaitingCall
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 # So many of the newest lines are looked at for who has spoken in between.
 NEWER_LINES = 20
@@ -186,7 +193,7 @@ class ToolContext:
     retrieved: tuple[Hit, ...] = ()  # memories that the turn has shown
     found: dict[str, float] = field(default_factory=dict)  # scores of what its searches have shown
     opened: list[str] = field(default_factory=list)  # ids of the memories it has read in full
-    failures: "Counter[str]" = field(default_factory=Counter)  # of each tool, in a row
+    failures: Counter[str] = field(default_factory=Counter)  # of each tool, in a row
     refusals: list[str] = field(default_factory=list)  # why calls were refused in this turn
     acts: int = 0  # others noticed in this turn, besides words, and tries at them
     has_acted: bool = False  # whether one of them was done
@@ -216,7 +223,7 @@ class ToolContext:
         return self.script.seen(self.audience, trusted=True)
 
     @property
-    def game(self) -> GameHandler:
+    def game(self) -> Game:
         """The game, to act in for the one who asked."""
         return self.script.game.asked_by(self.asker)
 

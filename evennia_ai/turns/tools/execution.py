@@ -5,11 +5,13 @@ than a player's rights waits for a command of the one who asked. The assistant l
 it by a notice in its history, for those who may know of the call.
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
@@ -18,8 +20,8 @@ from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, RankEr
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, ToolTraits
 from evennia_ai.history.stored import as_dict
+from evennia_ai.life import Named
 from evennia_ai.llm_interaction.tool_calls import loaded
-from evennia_ai.protocol import Assistant, Named
 from evennia_ai.turns.tools.asking import check_asked
 from evennia_ai.turns.tools.base import (
     ENOUGH,
@@ -35,6 +37,9 @@ from evennia_ai.turns.tools.base import (
     read_arguments,
 )
 from evennia_ai.turns.tools.waiting import WaitingCall
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
 RESULT_CHARS = 20_000

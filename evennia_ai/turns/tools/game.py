@@ -5,7 +5,7 @@ from typing import Any
 from twisted.internet.defer import Deferred
 
 from evennia_ai.language.script import folded
-from evennia_ai.protocol import Told
+from evennia_ai.life import Told
 from evennia_ai.turns.tools.base import Name, Text, Tool, ToolContext
 
 # In brackets, as a small model says results aloud.

@@ -1,11 +1,12 @@
 """Keeping things: journal entries, observations about people and things, notes for the ledger."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Speaker
 from evennia_ai.language.words import words
-from evennia_ai.protocol import Assistant
 from evennia_ai.rag_memory.entities import observe
 from evennia_ai.rag_memory.journal import OWN, RECALLED, score_importance
 from evennia_ai.rag_memory.ledger import (
@@ -18,6 +19,9 @@ from evennia_ai.rag_memory.ledger import (
 from evennia_ai.rag_memory.provenance import is_recalled
 from evennia_ai.turns.tools.asking import is_own_wording
 from evennia_ai.turns.tools.base import Scale, Text, Tool, ToolContext
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100

@@ -16,9 +16,9 @@ from evennia_ai.history.archive import UNSUMMARISED, absorbed_by
 from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import as_count
 from evennia_ai.language.words import excerpt
-from evennia_ai.llm_interaction.contributors import contributors, newest_turn
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.recall.values import Hit, Query
+from evennia_ai.turns.contributors import contributors, newest_turn
 from evennia_ai.turns.tools.base import Scale, Text, Tool, ToolContext
 
 # Messages before and behind the one asked for.

@@ -1,12 +1,17 @@
 """What takes the most of a prompt, piece by piece, and what can be done about it."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.regions import note_line
-from evennia_ai.protocol import Assistant
+
+if TYPE_CHECKING:
+    from evennia_ai.turns.assistant import Assistant
 
 MOST = 50  # pieces that are told at most
 

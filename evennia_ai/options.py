@@ -47,9 +47,13 @@ from evennia_ai.kinds import (
     shown_raw,
 )
 from evennia_ai.language.tables import AUTO, DEFAULT, tables
-from evennia_ai.turns.routine import Plan
-from evennia_ai.turns.spend_book import OWN_LIMITS
+from evennia_ai.routine import Plan
 
+# Spend is bounded in a day and in a month, in tokens and in money.
+WINDOWS, UNITS = ("day", "month"), ("tokens", "cost")
+LIMITS = tuple(f"{unit}_{window}" for window in WINDOWS for unit in UNITS)
+# The limits of an assistant's own: the option `spend_caps`.
+OWN_LIMITS = (*LIMITS, "tokens_call")
 # What players see of an assistant, by occasion; in other languages as their tables say. Of a
 # compaction they see nothing, unless a builder chooses words for it.
 EMOTES: dict[str, str | None] = {

@@ -7,15 +7,9 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from evennia_ai.kinds import Text, says
-from evennia_ai.protocol import Assistant
-from evennia_ai.turns.initiative import Cue
-from evennia_ai.turns.turn_taking import THREAD_S
 
 # Words for a step of the way.
 THERE, WALKS, BARRED, LOST = "there", "walks", "barred", "lost"
-# It goes to bed when it has been quiet for this long.
-BED_S = 300.0
-_WHY = {BARRED: "the way is barred", LOST: "no way leads there"}
 
 MOST_STOPS = 24
 _PLAN = re.compile(r"(?:(game|real)\s+)?(.+)", re.IGNORECASE | re.DOTALL)
@@ -85,48 +79,3 @@ Plan = Annotated[
     AfterValidator(_check),
     says("a plan such as 06:00 Kitchen: kneads dough; 20:00 Taproom; 23:00 sleep", "long"),
 ]
-
-
-def follow_routine(script: Assistant) -> str:
-    """Take one step by the plan of the day; returns what the tick did, empty for nothing."""
-    if script.config.routine is None:
-        return ""
-    runtime, now = script.runtime, script.now()
-    routine = read_routine(script.config.routine)
-    clock = script.game.clock(routine.is_game, now)
-    stop = routine.at(clock.hour, clock.minute)
-    is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
-    quiet_s = runtime.quiet_s(now)
-    if stop.place.lower() == SLEEP:
-        script.state.routine_alert = ""  # the next day it tries again
-        if is_asleep or quiet_s < BED_S:
-            return ""
-        script.fall_asleep()
-        script.state.routine = stop.label
-        return "fell asleep"
-    if is_done or (is_asleep and script.state.routine_alert == stop.label):
-        return ""  # nor does it wake for what it has tried in vain
-    if is_asleep:
-        script.wake()
-    if quiet_s < THREAD_S:
-        return ""  # it never leaves a talk
-    return _step(script, stop)
-
-
-def _step(script: Assistant, stop: Stop) -> str:
-    """Go one exit on; where it has arrived, do what is planned there."""
-    runtime, step = script.runtime, script.game.step_towards(stop.place)
-    if step == WALKS:
-        return step
-    if step == THERE:
-        script.state.routine, script.state.routine_alert = stop.label, ""
-        if stop.doing:
-            runtime.cue = Cue(
-                f"it is {stop.label}; by your day's plan you do this: {stop.doing}", script.now()
-            )
-            script.act_out(stop.doing)
-        return "routine"
-    if script.state.routine_alert != stop.label:
-        script.state.routine_alert = stop.label
-        script.alert(f"cannot follow its routine at {stop.label}: {_WHY[step]}")
-    return ""

@@ -1,9 +1,9 @@
 """What an assistant in a game and a fake one have in common: its handlers, made at first use."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
@@ -23,22 +23,24 @@ from evennia_ai.llm_interaction.budget import (
     Caps,
     Limits,
 )
+from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
-from evennia_ai.protocol import Character, GameHandler, Mind
-from evennia_ai.rag_memory.entity_store import EntityHandler
+from evennia_ai.options import EMOTES, AssistantConfig, Layer
+from evennia_ai.rag_memory.backend import MemoryBackend
+from evennia_ai.rag_memory.entity_store import Character, EntityHandler
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler
-from evennia_ai.rag_memory.memory import Memory, empty_outbox, memory_of, mend_index
-from evennia_ai.rag_memory.seen import Seen
+from evennia_ai.rag_memory.memory import LifeMemory, RecallJobs
+from evennia_ai.rag_memory.seen import Quarantine, Seen
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.compaction.compact import check_room
 from evennia_ai.turns.agent_loop import run_turn
 from evennia_ai.turns.moderation import Moderator, moderate
-from evennia_ai.turns.options import EMOTES, AssistantConfig, Layer
 from evennia_ai.turns.runtime import UNJUDGED, Group, Runtime, Unanswered, by_speaker, wants_answer
 from evennia_ai.turns.spend import SharedSpend, SpendHandler
 from evennia_ai.turns.state import StateHandler
+from evennia_ai.turns.surroundings import Game
 from evennia_ai.turns.tools.execution import ToolRegistry
 
 # While no model answers, those who wait are shown so at most this often.
@@ -50,6 +52,18 @@ HEARD_LAST = 50
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Stored)
+
+
+class Mind(Protocol):
+    """What computes or waits for it; `mind.mind.Mind` says what each does."""
+
+    model: ModelClient
+    memories: MemoryBackend
+    recall: RecallJobs
+    down: set[str]
+
+    def work(self, function: Callable[..., T], /, *given: Any, **named: Any) -> Deferred[T]:
+        """Call a function that only computes, on a thread."""
 
 
 class Assistant:
@@ -82,7 +96,7 @@ class Assistant:
     store: Store
     runtime: Runtime
     mind: Mind
-    game: GameHandler
+    game: Game
     tools: ToolRegistry
     features: Sequence[Feature]
     known_features: Sequence[Feature]
@@ -158,9 +172,27 @@ class Assistant:
         return self.runtime.budgets
 
     @cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> LifeMemory:
         """Everything heard, said or written, to be found again."""
-        return memory_of(self)
+        return LifeMemory(
+            self.scope,
+            self.mind.recall,
+            lambda: self.mind.memories,
+            self.log_error,
+            self.now,
+            entities=lambda: self.entities,
+            notes=lambda: self.ledger.entries(),
+            on_new_index=lambda: self.memory.mend(whole=True),
+            traits=lambda: self.tools.traits,
+            may_embed=lambda texts: self.spend.may_embed(texts),
+            quarantine=Quarantine(self),
+            work=self.mind.work,
+            history=lambda: self.history,
+            journal=lambda: self.journal,
+            state=lambda: self.state,
+            exists=lambda: self.pk is not None,
+            log=self.log,
+        )
 
     @property
     def journal(self) -> JournalHandler:
@@ -271,6 +303,11 @@ class Assistant:
             return result
 
         return self.runtime.lock.run_next(function).addBoth(answer)
+
+    def on_mind(self, turn: TurnRequest, present: Mapping[str, str]) -> list[str]:
+        """What features add to a prompt, a line each."""
+        added = self.of_features(lambda each: [*each.lines(self, turn, present)])
+        return [line for lines in added for line in lines or ()]
 
     def model_failed(self, error: ModelError, request: TurnRequest) -> None:
         """No model answered: show it to those who wait, and alert staff once for a model."""
@@ -388,8 +425,8 @@ class Assistant:
 
     def repair_when_ready(self) -> None:
         """Repair compactions and the index."""
-        empty_outbox(self)
-        mend_index(self)
+        self.memory.empty_outbox()
+        self.memory.mend()
         check_room(self)
 
     def _restore_queue(self) -> None:
