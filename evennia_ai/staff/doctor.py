@@ -35,6 +35,7 @@ from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.processes import is_running
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import game_usage, status_lines
+from evennia_ai.turns.state import SCRIPT, is_sound
 
 # Less room than this on a disk is worth a remark.
 _ROOM_MB = 100
@@ -229,6 +230,11 @@ def _findings(script: Any, reads_all: bool, name: str) -> Iterator[Check]:
         if kept := store.keys(ASIDE):
             what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
             yield _remark(what, f"`aihistory/export {name}` writes them to a file.")
+    places = ((key, reader) for (_, key), reader in SCRIPT.items())
+    unread = [key for key, reader in places if not is_sound(reader, script.store.get(key))]
+    if unread:
+        what = f"{name}: {', '.join(unread)} cannot be read and count as empty"
+        yield _remark(what, "They are kept aside when something else is stored there.")
     if reads_all:
         for problem in script.state.configuration.problems:
             yield _remark(f"{name}: {problem}", f"Type: aiconfig {name}")

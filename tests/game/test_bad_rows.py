@@ -125,27 +125,27 @@ class TestBreaks(BadRowTest):
     def test_named_and_put_aside(self):
         """What cannot be read is put aside; the doctor names assistant and Attribute."""
         self.assertTrue(self.examined().startswith("ok"))
-        self.bad.attributes.add("looked_through", "lots")
-        self.bad.state.looked_through = ["m5"]
+        self.bad.attributes.add("summaries_stale", "lots")
+        self.bad.state.stale = ["m5"]
         found = self.examined()
         self.assertTrue(found.startswith("note"), found)
-        self.assertIn("Borg: damaged values of looked_through are kept aside", found)
+        self.assertIn("Borg: damaged values of summaries_stale are kept aside", found)
         self.bad.attributes.clear(category=ASIDE)
         self.assertTrue(self.examined().startswith("ok"))
 
     def test_overwritten(self):
         """What is written over by the assistant itself is put aside before."""
         for junk in ("lots", {"tokens": "many"}):
-            self.bad.attributes.add("looked_through", junk)
-            self.bad.state.looked_through = ["m5"]
-            self.assertEqual(self.bad.state.looked_through, ["m5"])
-            self.assertEqual(self.bad.store.get("looked_through", ASIDE)[-1], junk)
-        self.bad.state.looked_through = ["m6"]
-        self.assertEqual(len(self.bad.store.get("looked_through", ASIDE)), 2)
+            self.bad.attributes.add("summaries_stale", junk)
+            self.bad.state.stale = ["m5"]
+            self.assertEqual(self.bad.state.stale, ["m5"])
+            self.assertEqual(self.bad.store.get("summaries_stale", ASIDE)[-1], junk)
+        self.bad.state.stale = ["m6"]
+        self.assertEqual(len(self.bad.store.get("summaries_stale", ASIDE)), 2)
 
     def test_only_read_from_a_shell(self):
         """Where the game runs in another process, the doctor changes nothing."""
-        self.bad.attributes.add("looked_through", "lots")
+        self.bad.attributes.add("summaries_stale", "lots")
         pid = pid_file(self.folder.name, "server")
         pid.parent.mkdir()
         with subprocess.Popen(["twistd", "60"], executable="/bin/sleep") as game:
@@ -153,8 +153,8 @@ class TestBreaks(BadRowTest):
             pump_until(Path(f"/proc/{game.pid}/cmdline").read_bytes)  # empty during the exec
             [found] = wait_for(doctor.run_checks(False, [doctor.check_assistants]))
             game.kill()
-        self.assertTrue(found.line().startswith("ok"), found.line())
-        self.assertEqual(self.bad.db.looked_through, "lots")
+        self.assertIn("Borg: summaries_stale cannot be read", found.line())
+        self.assertEqual(self.bad.db.summaries_stale, "lots")
 
     def test_a_wrong_option(self):
         """An option that cannot be used is remarked."""
@@ -249,7 +249,7 @@ class TestJunkEverywhere(BadRowTest):
         bad.save_queue()
         bad.spend.add(Amount(1, 10, cost=0.1))
         bad.state.signals = {"x": "y"}
-        bad.state.looked_through = ["m1"]
+        bad.state.stale = ["m1"]
         bad.store.set("enabled", True)
         bad.state.hold = True
         bad.state.extracted = ["x"]

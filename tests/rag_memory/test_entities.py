@@ -120,7 +120,7 @@ class TestOpened(unittest.TestCase):
                 made = world.body.entities.get(made.id)
         for _ in range(2):
             opened = wait_for(ExpandMemory().run(ToolContext(world.script), id=wanted))
-            self.assertEqual(opened["text"], "Fears geese.")
+            self.assertEqual(opened["text"], "Elin: Fears geese.")
             world.body.entities = EntityHandler(world.body.entities.store)
 
 
