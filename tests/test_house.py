@@ -30,4 +30,5 @@ class TestModulesPassed(AssistantTest):
             lambda: wait_for(compact_conversation_history(self.script, self.aria, force=True))
         )
         self.assertEqual(len(self.script.history.summaries()), 1)
+        passed = set(passed) - {"startstop.py"}  # a timer of another test may fire meanwhile
         self.assertLessEqual(len(passed), COMPACTION, sorted(passed))
