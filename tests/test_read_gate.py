@@ -22,13 +22,9 @@ ALLOWED = {
     "staff/cards.py": "whether there is a history: old talk goes into none",
     "staff/doctor.py": "nothing of it: reading puts aside what is none",
     "staff/status.py": "counts",
-    "staff/explanation.py": "ids, to tell whether a message is live",
-    "staff/kept.py": "a profile, to store an observation; the kind of a note",
     "staff/lines.py": "ids of summaries, to have them made again",
-    "staff/memory.py": "a profile, to store it without an observation; names",
     "turns/agent_loop.py": "the request of the turn itself",
     "turns/assistant.py": "whether a line was answered, and in which language somebody spoke",
-    "turns/tools/journal.py": "profiles, to store an observation",
 }
 
 
