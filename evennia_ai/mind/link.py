@@ -28,6 +28,8 @@ _log = Logger("evennia_ai")
 _LOOK_S, PAUSE_S = 0.1, 5.0
 # How long a process may take to start, and then say nothing, before it is killed, in seconds.
 START_S, HANG_S = 60.0, 60.0
+# How long it is waited for once more, in seconds.
+DOUBT_S = 3.0
 # How many processes a request is sent to: one that kills them must not do so for ever.
 _MOST_TRIES = 2
 # The requests that somebody pays for: their answers are kept until the Server has got them.
@@ -68,7 +70,7 @@ class Link:
         self._models: set[str] = set()
         self._mark, self._numbers = secrets.token_hex(6), itertools.count(1)
         self._wire: Wire | None = None
-        self._is_greeted = self._is_left = False
+        self._is_greeted = self._is_left = self._is_doubted = False
         self._process: subprocess.Popen[bytes] | None = None
         self._watch: Any = None
         self._started_at = float("-inf")
@@ -151,6 +153,7 @@ class Link:
             except (OSError, ConfigError) as error:
                 self._fail_all(str(error))
             else:
+                self._is_doubted = False
                 self._watch = reactor.callLater(HANG_S, self._kill)  # type: ignore[attr-defined]
                 self._tell("hello", *self._models)
                 if self._is_left:
@@ -200,7 +203,17 @@ class Link:
         return process
 
     def _kill(self) -> None:
-        """The process has said nothing for long."""
+        """The process has said nothing for long: kill it.
+
+        If this process was stopped, or busy, for so long, what that said is still to be read: it
+        is looked at once more.
+        """
+        from twisted.internet import reactor
+
+        if not self._is_doubted:
+            self._is_doubted = True
+            self._watch = reactor.callLater(DOUBT_S, self._kill)  # type: ignore[attr-defined]
+            return
         _log.error("the mind's process does not answer; it is killed")
         with suppress(OSError, ValueError):
             os.kill(int((self._folder / "lock").read_text(encoding="ascii")), signal.SIGKILL)
@@ -219,6 +232,7 @@ class Link:
             self._tell("end")
             wire.close()
             return
+        self._is_doubted = False
         self._watch.reset(HANG_S)
         former = self.facts.get("pid")
         self.facts |= facts

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from unittest import mock
@@ -253,6 +254,9 @@ class TestDeaths(MindTest):
             mind = self.mind("hung")
             pid = self.reach(mind)
             pump(4.0)  # it says that it lives
+            self.assertEqual(self.reach(mind), pid)
+            time.sleep(3.5)  # the Server is stopped: what the process said is still to be read
+            pump(1.0)
             self.assertEqual(self.reach(mind), pid)
             os.kill(pid, signal.SIGSTOP)
             self.assertEqual(wait_for(mind.work(count_tokens, "one two", COUNT)), 2)
