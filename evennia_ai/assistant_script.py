@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # What a tick may have done for the next one to follow at once, if somebody waits for an answer.
-GOES_ON = ("turn", "heard", "cooldown", "late", "dreamt")
+GOES_ON = ("turn", "heard", "over budget", "cooldown", "late", "dreamt")
 # What a tick may have done without storing anything.
 RESTS = ("idle", "asleep", "disabled")
 # Who has waited this part of `thinking_after_s` by a clock that is not the timer's is shown a sign.

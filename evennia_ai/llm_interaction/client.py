@@ -126,11 +126,6 @@ class ModelClient:
         """
         return self._start(self._trial(model))
 
-    @property
-    def in_flight(self) -> int:
-        """Calls in flight."""
-        return len(self._in_flight)
-
     def cancel_all(self) -> int:
         """Cancel all calls in flight; returns how many there were."""
         running = list(self._in_flight)
