@@ -24,7 +24,7 @@ from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
-from evennia_ai.staff.control import switch
+from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, switch
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
 from evennia_ai.staff.lines import LineActs
 from evennia_ai.staff.memory import MemoryActs, memory_status
@@ -52,18 +52,37 @@ def state(visit: Visit) -> dict[str, Any]:
         "head": head,
         "lines": [line.partition(": ")[::2] for line in lines],
         "is_off": script.db.enabled is False,
+        "sleeps": script.state.mode == "sleep",
         "may_change": script.may_change(visit.account),
     }
 
 
 def change_state(visit: Visit) -> str:
-    """Switch it on or off; returns a sentence."""
+    """Do what a button of the state's page names; returns a sentence."""
     script, act = visit.assistant, visit.sent.get("act", "")
     if not script.may_change(visit.account):
         raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
-    if act not in ("start", "stop"):
-        raise Refusal("There is no such act.")
-    return switch(script, on=act == "start")
+    if act in ("start", "stop"):
+        return switch(script, on=act == "start")
+    if act in ("sleep", "wake"):
+        return put_to_sleep(script, sleeps=act == "sleep")
+    if act == "undo":
+        acts = LineActs(script, visit.seen, visit.account)
+        reply = acts.newest_reply(used=True)
+        if reply is None:
+            raise Refusal(f"{script.obj.key} has given no answer that is still at hand.")
+        return acts.undo(reply)
+    if act == "compact" and visit.is_admin:
+        script.survived("a compaction", lambda: _compacted(script), None)
+        return f"{script.obj.key} begins to compact. Its report will stand on the page Summaries."
+    raise Refusal("There is no such act.")
+
+
+@inlineCallbacks
+def _compacted(script: AssistantScript) -> Steps[None]:
+    """Compact the history, and tell staff what came of that."""
+    outcome, more = yield script.run_exclusive(lambda: compact_now(script))
+    script.tell_staff(outcome_line(script.obj.key, outcome) + more)
 
 
 @inlineCallbacks

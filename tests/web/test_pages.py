@@ -555,18 +555,27 @@ class TestActs(PagesTest):
             self.assertEqual([part for part, is_hit in parts if is_hit], hits)
 
     def test_the_state(self):
-        """Buttons switch it off and on, for who controls it."""
+        """Buttons switch it, send it to sleep and take an answer back, for who controls it."""
+        self.talk("Aria, who rules?", "The wharfinger.")
         state = f"/ai/{self.script.pk}/"
         for act, told, button in (
             ("stop", "is switched off", "Switch on"),
             ("start", "is switched on", "Switch off"),
-            ("dance", "no such act", "Switch off"),
+            ("sleep", "falls asleep", ">Wake<"),
+            ("wake", "wakes up", "Send to sleep"),
+            ("undo", "Taken back: “The wharfinger.”", "Compact the history"),
+            ("undo", "has given no answer", "Compact the history"),
+            ("compact", "begins to compact", "Compact the history"),
+            ("dance", "no such act", "Compact the history"),
         ):
             self.assertShows(self.client.post(state, {"act": act}, follow=True), told, button)
         self.be("Builder")
-        self.assertHides(self.client.get(state), "Switch off")
+        self.assertHides(self.client.get(state), "Switch off", "Compact the history")
         shown = self.client.post(state, {"act": "stop"}, follow=True)
         self.assertShows(shown, "You may not change")
+        self.aria.locks.add("control:all()")
+        self.assertHides(self.client.get(state), "Compact the history")
+        self.assertShows(self.client.post(state, {"act": "compact"}, follow=True), "no such act")
 
     def test_a_memory_is_found_and_forgotten(self):
         """Words find entries with scores, and an entry is forgotten together with its memory."""
