@@ -21,8 +21,9 @@ from evennia_ai.staff import doctor
 from evennia_ai.staff.bodies import body_class, good_name, new_body
 from evennia_ai.staff.control import put_to_sleep, switch
 from evennia_ai.staff.export import export_and_delete, import_assistant, read_export
+from evennia_ai.staff.kept import KeptOf, kept_line
 from evennia_ai.staff.lines import LineActs
-from evennia_ai.staff.show import ago, as_records
+from evennia_ai.staff.show import ago, as_records, escaped
 from evennia_ai.staff.status import facts_or_trouble, overview
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
@@ -42,10 +43,11 @@ _FOR_ADMINS = re.compile(r"\n *For admins:.*?(?=\n *See also)", re.S)
 
 class CmdAI(AssistantCommand):
     """
-    take an answer back, complain, look after assistants
+    take an answer back, see what is kept of you, look after assistants
 
     To talk with an assistant, say its name, or whisper or page to it. Type
       ai/undo, ai/again [<assistant>]  - take its newest answer back; ask anew
+      ai/me [<assistant>] [= <id>[: <text>]]  - what it keeps of you; correct it
       ai/yes [<assistant>] [= <number>]  - let it do what it has shown you
       ai/report [<assistant>] [= <what is wrong>]  - tell staff
       ai/ignore  - no assistant hears you; typed again, all do
@@ -62,7 +64,7 @@ class CmdAI(AssistantCommand):
     key = "ai"
     locks = "cmd:all();build:perm(Builder);admin:perm(Admin)"
     admin_switches = ("delete", "doctor", "import", "why")
-    player_switches = ("undo", "again", "yes", "report", "ignore")
+    player_switches = ("undo", "again", "me", "yes", "report", "ignore")
     is_full = False  # whether it is `why/full`
 
     def get_help(self, caller: Any, cmdset: Any) -> str:
@@ -229,6 +231,30 @@ class CmdAI(AssistantCommand):
         self.tell(acts.again(reply) if is_again else acts.undo(reply))
 
     do_again = do_undo
+
+    def do_me(self) -> Steps[None]:
+        if self.rhs:
+            yield from self._change_kept()
+            return
+        scripts = [self.assistant()] if self.lhs else all_assistants()
+        lines = list[str]()
+        for script in scripts:
+            things = yield KeptOf(script, self.caller).all()
+            lines += [f"{script.obj.key} keeps of you ({len(things)}):"] if things else []
+            lines += map(kept_line, things)
+        hint = (
+            "Take one back: ai/me <assistant> = <id>. Correct it: ai/me <assistant> = <id>: <text>"
+        )
+        names = " and ".join(script.obj.key for script in scripts) or "No assistant"
+        nothing = f"Beside what was said, nothing is kept of you by {names}. See: help aiforget"
+        self.page(as_records([*lines, hint]) if lines else escaped(nothing))
+
+    def _change_kept(self) -> Steps[None]:
+        wanted, colon, text = self.words().partition(":")
+        kept_of = KeptOf(self.assistant(), self.caller)
+        kept = yield kept_of.called(wanted)
+        act = kept_of.correct(kept, text) if colon else kept_of.drop(kept)
+        self.tell((yield act))
 
     def do_why(self) -> Steps[None]:
         script, words = self.assistant(), str(self.rhs or "").strip()

@@ -40,7 +40,7 @@ class TestLocks(CommandLineTest):
             if command.key not in self.PLAYERS:
                 with self.subTest(command=command.key):
                     self.assertIn("is not available", self.typed(f"{command.key} Aria"))
-        self.assertTold("ai", "Players may type: ai/undo, ai/again, ai/yes")
+        self.assertTold("ai", "Players may type: ai/undo, ai/again, ai/me")
         shown = self.assertTold("help ai", "ai/ignore", "ai/report")
         for staffs in ("ai/delete", "aiconfig", "doctor", "\n\n\n"):
             self.assertNotIn(staffs, shown)

@@ -1,14 +1,19 @@
-"""Lines taken back, answered anew and removed: `ai/undo`, `ai/again`, `LineActs`."""
+"""Lines taken back, answered anew and removed; what is kept of a player."""
 
 from functools import partial
+from unittest.mock import patch
+
+from django.test import override_settings
 
 from evennia_ai.errors import Refusal
-from evennia_ai.game.seeing import stable_id
-from evennia_ai.history.archive import EMPTIED
+from evennia_ai.game.seeing import speaker_of, stable_id
+from evennia_ai.history.archive import EMPTIED, Archive
+from evennia_ai.history.audience import private
 from evennia_ai.history.verification import verify
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.privacy.forget import forget_people
+from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.compaction.behind import compact_behind, remake_next
@@ -362,3 +367,171 @@ class TestOneLine(LinesTest):
         self.be("Builder")
         for switch in ("remove", "restore", "correct"):
             self.assertIn("is not available", self.typed(f"aihistory/{switch} Aria = Bolko: x"))
+
+
+class TestWhatIsKept(LinesTest):
+    """`ai/me`: Char sees and corrects what Aria keeps of her; Char2 has talked of her, too."""
+
+    def setUp(self):
+        super().setUp()
+        self.own, self.other = stable_id(self.char1), stable_id(self.char2)
+        self.say("I live in the tower.", self.char1)
+        self.say("Char is a thief.", self.char2)
+        self.tick()
+        mine, theirs = self.stored("tower")[0], self.stored("thief")[0]
+        secret = private([self.other])
+        now = self.script.now()
+        profile = new_profile(self.own, "Char", now)
+        profile = observe(profile, "Char lives in the tower.", now, mine.id)
+        profile = observe(profile, "Char is a thief.", now, theirs.id, told_by="Char2")
+        profile = observe(profile, "Char owes me.", now, theirs.id, secret, told_by="Char2")
+        self.aria.entities.put({self.own: profile})
+        add = self.aria.journal.add
+        self.entry = add("Char lives in the tower, she says.", source_message_ids=(mine.id,))
+        add("Char is a thief, says Char2.", source_message_ids=(theirs.id,))
+        self.mixed = add("Both talked of Char.", source_message_ids=(mine.id, theirs.id))
+        self.note = self.script.ledger.add("I like jazz.", speaker_of(self.char1), state="approved")
+        self.tower, self.thief, self.owes = profile.observations
+
+    def facts(self):
+        return [item.text for item in self.aria.entities.get(self.own).observations]
+
+    def test_seen(self):
+        """Their notes, observations of them and entries from their words; no more."""
+        shown = self.assertTold(
+            "ai/me Aria",
+            f"{self.note.id} note",
+            f"{self.tower.id} observation",
+            f"{self.thief.id} observation",
+            "from others' words, too: Char2 said: Char is a thief",
+            f"{self.entry.id} journal",
+            f"{self.mixed.id} journal",
+        )
+        self.assertNotIn("owes me", shown)
+        self.assertNotIn("says Char2", shown)
+        self.assertIn("(5):", shown)
+        self.assertEqual(self.typed("ai/me"), shown)
+
+    def test_taken_back(self):
+        """What rests on their own words; what others said stays."""
+        for each in (self.tower, self.entry, self.note):
+            self.typed(f"ai/me Aria = {each.id}", until="Aria no longer uses: ")
+        self.assertEqual(self.facts(), ["Char is a thief.", "Char owes me."])
+        self.assertTrue(self.aria.journal.get(self.entry.id).withdrawn)
+        self.assertNotIn("jazz", self.prompt())
+        self.assertEqual(
+            [self.logged(kind)[0]["by"] for kind in ("dropped", "forget")], [self.own] * 2
+        )
+        for each in (self.thief, self.mixed):
+            self.typed(f"ai/me Aria = {each.id}", until="rests on what others said, too")
+        self.assertTold(f"ai/me Aria = {self.owes.id}", "There is nothing called")
+        self.assertIn("(2):", self.typed("ai/me Aria"))
+
+    def test_corrected(self):
+        """In place of their own words, beside those of others, and theirs to have forgotten."""
+        for each, text in ((self.tower, "I live at the mill."), (self.thief, "I never steal.")):
+            self.typed(f"ai/me Aria = {each.id}: {text}", until=f"keeps of you now: {text}")
+        self.assertTold(f"ai/me Aria = {self.thief.id}: ", "Write what it should say.")
+        facts = ["Char is a thief.", "Char owes me.", "I live at the mill.", "I never steal."]
+        self.assertEqual(self.facts(), facts)
+        self.assertEqual(self.stored("mill")[0].speaker_id, self.own)
+        self.assertProven()
+        at = "2026-01-01T00:00:00+00:00"
+        run = partial(forget_people, self.script, self.aria, [self.own], at)
+        wait_for(self.script.run_exclusive(run))
+        self.assertEqual(self.facts(), facts[:2])
+        self.assertEqual(self.stored("mill"), [])
+
+    def test_words_of_their_own(self):
+        """They are private, and for all to know only once staff approve them; none are cut."""
+        self.note_of_all = self.script.ledger.add(
+            "Char sings.", speaker_of(self.char1), state="approved"
+        )
+        self.typed(
+            f"ai/me Aria = {self.thief.id}: Char2 is a thief.",
+            until="keeps of you now: Char2 is a thief. Staff decide",
+        )
+        [line] = self.stored("Char2 is a thief.")
+        self.assertEqual(line.audience, private([self.own]))
+        self.assertNotIn("Char2 is a thief.", self.prompt())
+        self.typed(
+            f"ai/me Aria = {self.note_of_all.id}: Char2 lies.", until="Proposed: Char2 lies."
+        )
+        waiting = [n for n in self.script.ledger.entries() if n.state == "proposed"]
+        self.assertEqual([n.text for n in waiting], ["Char2 is a thief.", "Char2 lies."])
+        self.assertEqual({n.audience for n in waiting}, {"public"})
+        self.assertEqual({n.by.id for n in waiting}, {self.own})
+        self.typed(f"ai/me Aria = {self.tower.id}: {'x' * 301}", until="at most 300 characters")
+        self.assertIn("Char lives in the tower.", self.facts())
+
+    @override_settings(EVENNIA_AI_MODERATE="tests.moderators.moderate")
+    def test_moderated(self):
+        """What the game refuses is not kept, and what it replaces is kept so."""
+        self.typed(f"ai/me Aria = {self.tower.id}: forbidden", until="moderation refuses")
+        self.assertIn("Char lives in the tower.", self.facts())
+        self.typed(f"ai/me Aria = {self.tower.id}: I am rude.", until="now: I am gentle.")
+        self.assertIn("I am gentle.", self.facts())
+
+    def test_a_note_stays_one(self):
+        """A note is corrected as a note; of the same words in another writing one is left."""
+        mine, own = speaker_of(self.char1), private([self.own])
+        note = self.script.ledger.add("I like tea.", mine, state="approved", audience=own)
+        self.typed(f"ai/me Aria = {note.id}: I like TEA!", until="keeps of you now: I like TEA!")
+        living = [n for n in self.script.ledger.entries() if n.audience == own]
+        self.assertEqual([(n.text, n.state) for n in living], [("I like TEA!", "approved")])
+        self.assertEqual(self.stored("TEA"), [])
+
+    def test_correction_that_fails(self):
+        """Nothing is lost, and nothing is stored, where the new words find no room."""
+        for number in range(29):
+            self.script.ledger.add(f"Note {number}.", speaker_of(self.char1), state="proposed")
+        self.typed(
+            f"ai/me Aria = {self.tower.id}: I live at the mill.", until="has 30 notes already"
+        )
+        self.assertIn("Char lives in the tower.", self.facts())
+        self.assertEqual(self.stored("mill"), [])
+        self.assertEqual(len(self.facts()), 3)
+
+    def test_line_stays(self):
+        """What rests on a line of theirs is gone without that line, and they are told so."""
+        self.typed(
+            f"ai/me Aria = {self.tower.id}", until="What you said yourself stays in the talk"
+        )
+        self.assertIn("I live in the tower.", self.prompt())
+        self.typed(f"ai/me Aria = {self.note.id}", until="no longer uses: I like jazz.")
+        self.assertNotIn("stays in the talk", self.shown())
+
+    def test_of_long_ago(self):
+        """Old entries and archived observations count; the archive is read once, not for each."""
+        mine = self.fill(60, speaker=speaker_of(self.char1))[::2]
+        self.configure(compact_preserve_window=2)
+        self.model.default = "They talked of many things, word by word."
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        for number, line in enumerate(mine):
+            self.aria.journal.add(f"Thing {number}.", source_message_ids=(line.id,))
+        for number in range(200):
+            self.aria.journal.add(f"Other {number}.")
+        profile, now = self.aria.entities.get(self.own), self.script.now()
+        for number in range(200):
+            profile = observe(profile, f"Char says {number}.", now, mine[0].id, "staff")
+        self.aria.entities.put({self.own: profile})
+        self.assertNotIn("Char lives in the tower.", self.facts())
+        self.restart()
+        reads, segment = [], Archive.segment
+        with patch.object(Archive, "segment", lambda *a: reads.append(a[1]) or segment(*a)):
+            shown = self.typed("ai/me Aria", until="Take one back")
+        for words in ("Char lives in the tower", "Thing 0.", f"Thing {len(mine) - 1}."):
+            self.assertIn(words, shown)
+        self.assertGreater(len(reads), 0)
+        self.assertEqual(len(reads), len(set(reads)))
+        self.typed(f"ai/me Aria = {self.tower.id}", until="no longer uses: Char lives in the tower")
+        self.assertNotIn(self.tower.id, self.typed("ai/me Aria", until="Take one back"))
+        self.assertEqual(self.aria.entities.archived(self.own)[0].text, "Char is a thief.")
+
+    def test_nothing(self):
+        """Somebody of whom nothing is kept is told so."""
+        self.aria.entities.put({}, [self.own])
+        self.script.ledger.forget(lambda note: True)
+        self.aria.journal.withdraw([self.entry.id, self.mixed.id])
+        self.assertTold("ai/me Aria", "nothing is kept of you by Aria")
+        self.assertTold("ai/me Aria = x", "There is nothing called `x`")

@@ -41,7 +41,7 @@ class TestUpgrade(unittest.TestCase):
             self.addCleanup(alice.close)
             alice.login("Alice", "quite-a-long-1")
             alice.ask("say Aria, what is my boat called?", r"Aria says[^\n]*Heron")
-            admin.ask(f"aimemory Aria = {WANTS}", WANTS)
+            alice.ask("ai/me Aria", WANTS)
             admin.ask("aiconfig Aria persona", PERSONA)
             admin.ask("aimemory Aria = miller", "nine sacks")
             admin.ask("compact/verify Aria", "proven")
