@@ -9,6 +9,7 @@ import base64
 import binascii
 import io
 import json
+import re
 import struct
 import zipfile
 import zlib
@@ -16,17 +17,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import yaml  # type: ignore[import-untyped]
+
 from evennia_ai.errors import Refusal
 
 FILE_BYTES, JSON_BYTES, ZIP_FILES = 20_000_000, 4_194_304, 1_000
 # Deepest nesting of a card's values, and most digits of a number.
 DEPTH, DIGITS = 40, 300
 FORMATS = ("json", "png", "charx")
-READ = "Cards are read from PNG, CHARX and JSON, lorebooks from JSON"
+READ = "Cards are read from PNG, CHARX, JSON and YAML, lorebooks from JSON"
+# Most bytes of a file in YAML, whose reader is slow.
+YAML_BYTES = 262_144
 # Chunks that hold a card; where both are there, the first counts.
 KEYS = ("ccv3", "chara")
 PNG, _ZIPPED, _JPEG = b"\x89PNG\r\n\x1a\n", b"PK\x03\x04", b"\xff\xd8\xff"
 _DIRECTORY_ENTRY, _LOCKED = b"PK\x01\x02", b"rcc||"
+# A comment or a plain key at the beginning of a line.
+_YAML = re.compile(r"\s*(?:#.*\n\s*|---\s*\n)*[A-Za-z_]\w*:(?:\s|$)")
 _TOO_LARGE = f"the card unpacks to more than {JSON_BYTES:,} bytes"
 _ENDS = "the PNG ends in the middle: the download is incomplete"
 
@@ -51,6 +58,8 @@ def read(data: bytes) -> Contents:
         return _read_zip(data)
     if is_picture or data[8:12] == b"WEBP":
         raise Refusal(f"cards are not read from JPEG or WEBP pictures. {READ}")
+    if (value := _yaml(data)) is not None:
+        return Contents(value, "yaml")
     return Contents(parsed(data), "json")
 
 
@@ -77,6 +86,23 @@ def parsed(data: bytes) -> Any:
         if (depth := depth + 1) > DEPTH:
             raise Refusal("the JSON is nested too deeply")
     return value
+
+
+def _yaml(data: bytes) -> dict[str, Any] | None:
+    """The fields of a character in YAML, as oobabooga's web UI writes them; None for other files.
+
+    Values are texts and lists or mappings of such; a part that is named and repeated is refused.
+    """
+    text = data.decode("utf-8-sig", "replace") if len(data) <= YAML_BYTES else ""
+    if not _YAML.match(text):
+        return None
+    try:
+        if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, yaml.BaseLoader)):
+            return None
+        value = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes texts alone
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def whole_number(digits: str) -> int | str:

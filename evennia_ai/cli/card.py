@@ -24,7 +24,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     show = actions.add_parser("show", help="say what a card or lorebook holds, and what is used")
     convert = actions.add_parser("convert", help=f"write a card as {', '.join(FORMATS)}")
     for action, run in ((show, _show), (convert, _convert)):
-        action.add_argument("file", type=Path, help="PNG, CHARX or JSON")
+        action.add_argument("file", type=Path, help="PNG, CHARX, JSON or YAML")
         action.add_argument("--name", default="", help="a name instead of the card's")
         action.set_defaults(run=run)
     convert.add_argument("out", type=Path, help="the new file; its ending says the format")

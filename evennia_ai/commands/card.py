@@ -48,8 +48,8 @@ class CmdAICard(AssistantCommand):
                If the character has another name in the file, say it
 
     Without a switch it lists the files in the folder server/ai_cards of the
-    game; the page /ai/cards/ puts them there. PNG, CHARX and JSON are read.
-    What the card tells a model to do (system_prompt) is kept, never used.
+    game; the page /ai/cards/ puts them there. PNG, CHARX, JSON and YAML are
+    read. What the card tells a model to do (system_prompt) is kept, never used.
 
     See also: ai, aiconfig
     """

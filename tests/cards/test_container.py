@@ -22,6 +22,31 @@ class Case(unittest.TestCase):
         self.assertNotIn("\n", str(caught.exception))
 
 
+CHARACTER = b"""\xef\xbb\xbf# made by hand
+name: Chiharu
+greeting: |-
+  *She nods.*
+  Hi, {{user}}!
+context: "Loves computers."
+"""
+
+
+class TestYaml(Case):
+    def test_a_character(self):
+        """Oobabooga's characters; each value is a text."""
+        contents = read(CHARACTER)
+        self.assertEqual((contents.form, contents.value["name"]), ("yaml", "Chiharu"))
+        self.assertEqual(read_card(contents.value).persona, "Loves computers.")
+        self.assertEqual(read(b"name: 5\ncontext: true").value, {"name": "5", "context": "true"})
+
+    def test_other_texts(self):
+        """Parts that repeat, what is damaged, nested too deeply or large is refused in a line."""
+        bomb = b"a: &a [x, x]\nb: &b [*a, *a]\nname: [*b, *b]"
+        deep = b"name: " + b"[" * 2_000 + b"]" * 2_000
+        for data in (bomb, deep, b"name: [", b"name: x\n- y", b"name: " + b"x" * 300_000, b"a b"):
+            self.refused(data, "Cards are read from PNG, CHARX, JSON and YAML")
+
+
 class TestPng(Case):
     def test_of_two_cards_the_newer_format_counts(self):
         """Wrong checksums, packed text, line breaks, no padding, junk behind the end."""
