@@ -23,6 +23,7 @@ from evennia_ai.language.tables import (
     code_of,
     each_phrase,
     language_of,
+    table_of,
     tables,
 )
 from evennia_ai.language.words import capitals, content_words, sentences, stem
@@ -161,11 +162,13 @@ class _Speaker:
         questions = [part for part in sentences(text) if is_asked(part)]
         if not questions and pattern(self.table.code, "look").match(comparable(text)):
             questions = [text]  # `tell me about Odo`, who is not here to be looked at
-        is_greeted = courtesy and size(text) <= BESIDE_GREETING  # `how are you today?`
-        if questions and not is_greeted and regex.search(r"\w", questions[-1]):
+        is_all = size(text) <= BESIDE_GREETING  # `how are you today?`
+        if questions and not (courtesy and is_all) and regex.search(r"\w", questions[-1]):
             return self._to_question(questions[-1], line)
         if not questions and self._holds_phrase("identity", text):
             return _Answer(self.line("identity", line))
+        if courtesy == "greeting" and not is_all:  # what is told counts, be it a death
+            courtesy = ""
         if courtesy := courtesy or self._closing(text):
             if courtesy == "greeting" and is_asked(line.text):
                 courtesy = "well"
@@ -317,10 +320,13 @@ def _nearest(text: str, question: str, table: Table, who: str = "", asker: str =
     Near is what shares more than half of a question's telling words, or than a third with a name
     among them; just as much is enough in the words of the `asker`, or of somebody (`who`) whom the
     question names. That name is not asked for: `my horse` is Bob's if Bob says so.
+    What tells no more than the question, as a question without its mark, is no answer.
     """
+    # Spanish `anda` is no form of the little word `and` of a text in English.
+    little = table.little | table_of(text).little
 
     def stems(text: str) -> set[str]:
-        return {stem(word, table.code) for word in content_words(text, table)}
+        return {stem(word, table.code) for word in content_words(text, table, little)}
 
     def shared(part: str) -> set[str]:
         told = stems(part)
@@ -332,7 +338,7 @@ def _nearest(text: str, question: str, table: Table, who: str = "", asker: str =
     named = {stem(folded(word), table.code) for word in capitals(question)}
     parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
     best = max(parts, key=lambda part: len(shared(part)), default="")
-    if pattern(table.code, *ORDERS).match(comparable(best)):
+    if stems(best) <= stems(question) or pattern(table.code, *ORDERS).match(comparable(best)):
         return ""
     common = shared(best)
     least = NEAR * len(asked)

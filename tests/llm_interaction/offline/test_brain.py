@@ -99,6 +99,7 @@ class TestTalk(unittest.TestCase):
             "My dog died this morning.",
             "you are stupid",
             "asdf jkl",
+            "Hey Aria, my brother drowned last week",
             "I'd like to die",
             "I want to die",
             "Morning comes early in the hills around here",
@@ -302,6 +303,12 @@ class TestRoom(unittest.TestCase):
             ("Tell me about Ys.", fact, lines("unknown")),
             ("Who pays Odo and Bram for it?", fact, lines("unknown")),
             ("What mutters?", note(NOW, "dusk"), {"A fire mutters."}),
+            # A little word of the fact's language, not of the question's, tells nothing.
+            (
+                "¿Quién anda por aquí?",
+                note(f"{KNOWN}, help-ale", "It is free and good."),
+                lines("unknown", "es"),
+            ),
         ):
             newest = f"{known}\n{talk_line('Mira', 'say', text)}"
             request = [ROOM, {"role": "user", "content": newest}]
@@ -329,6 +336,7 @@ class TestAnswers(unittest.TestCase):
             hit("Your boat is called Heron.", who="Aria"),
             hit("The boat is called Heron.", who="", kind="summary"),
             hit("What is my boat called?"),
+            hit("What is my boat called", who="Mira"),  # says nothing new
             hit("Good evening!"),
             hit("Tell Bob that the boat is called Heron."),
             hit("I like this boat."),
