@@ -216,8 +216,8 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
     if name:
         where = f"called `{name}`"
         found = (
-            [script for script in known if _is_called(script, name, folded)]
-            or [script for script in known if _is_called(script, name, letters)]
+            [script for script in known if _is_called(script.obj, name, folded)]
+            or [script for script in known if _is_called(script.obj, name, letters)]
             or [script for script in known if letters(script.obj.key).startswith(letters(name))]
         )
         found = [script for script in found if script in here] or found
@@ -234,11 +234,13 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
 
 def named(name: str) -> AssistantScript | None:
     """The first assistant of exactly this name or alias, or None."""
-    return next((script for script in all_assistants() if _is_called(script, name, folded)), None)
+    return next(
+        (script for script in all_assistants() if _is_called(script.obj, name, folded)), None
+    )
 
 
-def _is_called(script: AssistantScript, name: str, form: Callable[[str], str]) -> bool:
-    body, wanted = script.obj, form(name)
+def _is_called(body: TypedObject, name: str, form: Callable[[str], str]) -> bool:
+    wanted = form(name)
     names = [form(each) for each in (body.key, *body.aliases.all())]
     return wanted in names or wanted == f"#{body.pk}"
 

@@ -29,7 +29,7 @@ class CmdAIBudget(AssistantCommand):
 
     def do(self) -> None:
         script = self.assistant()
-        event = newest_turn(script, self.audience)
+        event = newest_turn(script.seen(self.audience))
         if event is None:
             budget = draft_prompt(script, script.obj).budget
             lines = [str(budget), "No turn was logged yet: this is what the next prompt holds."]

@@ -20,7 +20,7 @@ from evennia_ai.history.messages import (
     unmasked,
 )
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of
-from evennia_ai.life import Body, Thinker
+from evennia_ai.life import Body, Thinker, View
 from evennia_ai.llm_interaction import conversation
 from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Limits, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
@@ -146,7 +146,8 @@ def draft_prompt(
         model: The model it is for, if not its own: a fallback may have a smaller window.
     """
     limits, traits = script.limits(model), script.tools.traits
-    history, older = shown_history(script, request.audience)
+    seen, has_summaries = script.seen(request.audience, True), script.config.compact_enabled
+    history, older = shown_history(seen, has_summaries, script.limits().tokens)
     # Also of somebody whose words are in quarantine: what is said now is answered.
     asked = script.seen(request.audience).by_ids(request.source_ids)
     answered = tuple(message for message in asked if message.speaker)
@@ -347,20 +348,19 @@ def _offered(
     return tuple(tool.schema() for tool in tools if tool.name not in withdrawn)
 
 
-def shown_history(script: Thinker, audience: str) -> tuple[tuple[Message, ...], int]:
-    """The live messages an audience may see, and how many archived ones could not fit.
+def shown_history(seen: View, has_summaries: bool, limit: int) -> tuple[tuple[Message, ...], int]:
+    """The live messages a viewer may see, and how many archived ones could not fit.
 
     With compaction switched off there are no summaries: the raw history is shown instead, from
     the archive and unmasked, as far back as the limit could hold.
     """
-    seen = script.seen(audience, trusted=True)
     live = seen.messages()
-    if script.config.compact_enabled:
+    if has_summaries:
         return tuple(live), 0
     raw = [unmasked(m) for m in live if not m.is_summary]
     if len(raw) == len(live):
         return tuple(raw), 0
-    shown, older = seen.as_if_never_compacted(raw, script.limits().tokens)
+    shown, older = seen.as_if_never_compacted(raw, limit)
     return tuple(shown), older
 
 

@@ -38,6 +38,7 @@ from evennia_ai.llm_interaction.reply import strip_markup
 from evennia_ai.llm_interaction.tokens import count_tokens
 from evennia_ai.llm_interaction.transcript import CALLS, FACTS_STOPS, as_task_prompt
 from evennia_ai.llm_interaction.values import FORM, ModelReply, Usage, used
+from evennia_ai.options import AssistantConfig
 
 LEVELS = ("main", "fallback", "extractive")
 # The extract of a short source is cut to this share of it, so that it always shrinks.
@@ -285,7 +286,7 @@ def summarise_lines(
     language = yield script.mind.work(written_language, script.config.language, lines)
     prompt = summary_prompt(script.config.compact_prompt, instructions, language)
     told = instructions or ""
-    levels, fits_left = summary_levels(script), FITS
+    levels, fits_left = summary_levels(script.config, script.model_name, script.over_spend()), FITS
     while True:
         most = script.limits().caps.summary if cap is None else cap
         frame = script.count(prompt) + script.limits().caps.summary + FRAME_TOKENS
@@ -413,12 +414,11 @@ def finished(
     return text, invented(text, f"{source}\n{task.instructions}", known)
 
 
-def summary_levels(script: Thinker) -> list[tuple[str, str]]:
+def summary_levels(config: AssistantConfig, own: str, over_spend: bool) -> list[tuple[str, str]]:
     """Level and model, in the order they are asked; the offline extract is always the last."""
-    config = script.config
-    named = [("main", config.compact_model or script.model_name)]
+    named = [("main", config.compact_model or own)]
     named += [("fallback", name) for name in config.llm_fallback_models]
-    levels = [] if script.over_spend() else named
+    levels = [] if over_spend else named
     if OFFLINE_MODEL in (model for _, model in levels):
         return levels
     return [*levels, ("extractive", OFFLINE_MODEL)]

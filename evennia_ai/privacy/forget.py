@@ -194,7 +194,7 @@ class Removal:
         summaries = list(filter(None, map(history.summary, self.plan.emptied)))
         full = [record for record in summaries if record.tier != UNSUMMARISED]
         for start in range(0, len(full), SLICE):
-            empty_summaries(script, full[start : start + SLICE])
+            empty_summaries(script.history, script.state, full[start : start + SLICE])
             yield
         step("forget compactions")
         for record in history.compactions():

@@ -25,7 +25,6 @@ from evennia_ai.sleep.compaction.compact import (
     Skipped,
     as_result,
     due,
-    why_not,
 )
 from evennia_ai.sleep.compaction.plan import COUNT, SLEEP
 from evennia_ai.sleep.consolidation import (
@@ -101,9 +100,9 @@ def extract_before_compaction(
 def compact_if_needed(script: Sleeper, character: Character) -> "Deferred[Outcome] | Outcome":
     """The compaction at the sleep threshold, or by count."""
     job = due(script, COUNT) or Compaction(script, SLEEP)
-    if reason := why_not(script, job.trigger):
+    if reason := job.why_not():
         return Skipped(reason)
-    return compact_asleep(script, job)
+    return compact_asleep(job)
 
 
 SLEEP_STEPS: tuple[SleepStep, ...] = (

@@ -1,17 +1,27 @@
 """What the night and compactions use of an assistant."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 
 from evennia_ai.background import TurnLock
+from evennia_ai.history.stored import Stored
 from evennia_ai.life import Calls, Desk, Prompts, Surroundings, Thinker, Tools
 from evennia_ai.options import AssistantConfig
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.memory import LifeMemory, Outbox
 from evennia_ai.rag_memory.seen import Remembering
+
+
+@dataclass(frozen=True, slots=True)
+class SleepReport(Stored):
+    """When the last sleep cycle was, and what its steps did, by their names."""
+
+    at: float = 0.0  # seconds since the epoch
+    steps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class Nightly(Outbox, Protocol):
@@ -24,18 +34,7 @@ class Nightly(Outbox, Protocol):
     stale: list[str]
     remade: list[float]
     nights: dict[str, Any]
-
-    @property
-    def last_sleep(self) -> "Slept":
-        """The last sleep."""
-
-
-class Slept(Protocol):
-    """A sleep that was."""
-
-    @property
-    def at(self) -> float:
-        """When it was."""
+    last_sleep: SleepReport
 
 
 class Behind(Prompts, Protocol):

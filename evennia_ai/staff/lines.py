@@ -134,7 +134,7 @@ class LineActs:
         """Use lines no more; returns whether one of them was used until now."""
         lines = self._with_results(lines)
         added = self.script.memory.quarantine.add({line.id: "" for line in lines})
-        empty_unused(self.script)
+        empty_unused(self.script.history, self.script.state, self.script.memory.quarantine.lines)
         self._audit(act, lines)
         return added > 0
 

@@ -11,10 +11,10 @@ from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep.compaction.compact import no_room, report_line
 from evennia_ai.sleep.compaction.plan import STALE
+from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.staff.show import ago, counted, moment, price_of
 from evennia_ai.turns.spend import SharedSpend
 from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder
-from evennia_ai.turns.state import SleepReport
 from evennia_ai.turns.tools.execution import waiting_calls
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.regions import note_line
+from evennia_ai.rag_memory.seen import Seen
 
 if TYPE_CHECKING:
     from evennia_ai.turns.assistant import Assistant
@@ -39,9 +40,9 @@ _ADVICE = {
 }
 
 
-def newest_turn(script: Assistant, audience: str) -> TokenBudget | None:
-    """The logged budget of the newest turn that an audience may know of; None if there is none."""
-    requests = reversed(script.seen(audience).requests())
+def newest_turn(seen: Seen) -> TokenBudget | None:
+    """The logged budget of the newest turn that a viewer may know of; None if there is none."""
+    requests = reversed(seen.requests())
     return next((event for event in requests if event.purpose == CONTEXT_AWAKE), None)
 
 
@@ -50,7 +51,8 @@ def contributors(script: Assistant, audience: str) -> list[Contributor]:
 
     Only pieces that the audience may know.
     """
-    seen, count, event = script.seen(audience), script.count, newest_turn(script, audience)
+    seen, count = script.seen(audience), script.count
+    event = newest_turn(seen)
     pieces = [Contributor("persona", "", count(script.config.persona), _ADVICE["System"])]
     for region, tokens in (event.regions if event else {}).items():
         if tokens:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from operator import is_not
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -17,7 +17,6 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import (
     Reader,
-    Stored,
     Unreadable,
     as_dict,
     as_plain,
@@ -35,6 +34,7 @@ from evennia_ai.options import (
 )
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
 from evennia_ai.rag_memory.seen import Quarantined
+from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.turns.initiative import Used
 from evennia_ai.turns.spend_book import lifts
 from evennia_ai.turns.tools.waiting import KEY as WAITING
@@ -59,14 +59,6 @@ Place = tuple[str | None, str]
 
 def _queue_place(number: int) -> tuple[str, str | None]:
     return (f"{number:06d}", MORE_QUEUE) if number else (QUEUE, None)
-
-
-@dataclass(frozen=True, slots=True)
-class SleepReport(Stored):
-    """When the last sleep cycle was, and what its steps did, by their names."""
-
-    at: float = 0.0  # seconds since the epoch
-    steps: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 # What the Attributes of the script hold that this package writes and others may change.

@@ -38,10 +38,10 @@ from evennia_ai.sleep import run_sleep_tick, without_words
 from evennia_ai.sleep.compaction.behind import compact_behind
 from evennia_ai.sleep.compaction.compact import Done, Skipped, check_room, due, firing
 from evennia_ai.sleep.compaction.plan import COUNT, EMERGENCY, REQUEST, SLEEP, STALE
+from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.turns.initiative import CUE_S, QUIET
 from evennia_ai.turns.runtime import Group, by_speaker, resolved, wants_answer
 from evennia_ai.turns.spend import RATE_S
-from evennia_ai.turns.state import SleepReport
 from evennia_ai.turns.tools.execution import expire
 from evennia_ai.turns.unasked import follow_routine, lately, why_not
 
@@ -145,7 +145,7 @@ class Tick:
             f"context nearly full ({share:.1%} of its room): compacting now", warning=True
         )
         if self.script.config.compact_background:
-            compact_behind(self.script, job)
+            compact_behind(job)
             return True
         outcome = yield job.extract_and_run()
         if not isinstance(outcome, Done):
@@ -358,7 +358,9 @@ class Tick:
             return lore
         heard = [event.id for event in group.events]
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
-        history, _ = shown_history(script, group.audience)
+        trusted = script.seen(group.audience, trusted=True)
+        limit = script.limits().tokens
+        history, _ = shown_history(trusted, script.config.compact_enabled, limit)
         shown = [message for message in history if message.id not in self.runtime.left_out]
         texts = {plain(_indexed_text(message)) for message in shown}
         ids = {message.id for message in shown}

@@ -132,7 +132,7 @@ class TestUndo(LinesTest):
         self.configure(compact_preserve_window=2)
         self.model.default = "The wharfinger rules, they said, among many other things."
         self.model.held, before = True, len(self.model.requests)
-        compact_behind(self.script, Compaction(self.script, MANUAL))
+        compact_behind(Compaction(self.script, MANUAL))
         pump_until(lambda: len(self.model.requests) > before)
         self.typed("ai/undo Aria")
         self.model.release()

@@ -7,8 +7,8 @@ from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.cycle import entities_met
+from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.testing import call
-from evennia_ai.turns.state import SleepReport
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 

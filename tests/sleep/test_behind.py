@@ -357,7 +357,7 @@ class TestCalledAsleep(BehindTest):
     def test_a_compaction_that_is_stopped_before_it_begins(self):
         """The sleep ends as well."""
         self.script.breathe = lambda: Deferred()
-        done = compact_asleep(self.script, Compaction(self.script, SLEEP))
+        done = compact_asleep(Compaction(self.script, SLEEP))
         self.script.runtime.stop_behind()
         done.addErrback(lambda failure: failure.type.__name__)
         self.assertEqual(wait_for(done), "CancelledError")

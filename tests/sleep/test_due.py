@@ -5,7 +5,7 @@ import unittest
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.compact import due, firing, make_plan
+from evennia_ai.sleep.compaction.compact import Compaction, due, firing
 from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, MANUAL, REQUEST, SLEEP
 from tests.fake import FakeAssistant
 from tests.memory_assistant import MemoryWorldTest
@@ -44,7 +44,7 @@ class TestDue(unittest.TestCase):
             windows = {"immediate_window": immediate, "recent_window": recent}
             aria = assistant(100, compact_preserve_window=30, **windows)
             for trigger in (COUNT, MANUAL):
-                kept[trigger, immediate, recent] = len(make_plan(aria, trigger).staying)
+                kept[trigger, immediate, recent] = len(Compaction(aria, trigger).plan.staying)
         self.assertEqual(kept.pop((COUNT, 10, 10)), 11)
         self.assertEqual(set(kept.values()), {30})
 

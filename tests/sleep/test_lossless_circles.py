@@ -6,7 +6,8 @@ from evennia_ai.history.messages import Message, total_tokens
 from evennia_ai.llm_interaction.budget import TARGET_SHARE
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
-from evennia_ai.sleep.compaction.compact import FEW_STAY, make_plan, summary_cap
+from evennia_ai.sleep.compaction.compact import FEW_STAY, Compaction, summary_cap
+from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.testing import call
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import wait_for
@@ -93,16 +94,21 @@ class TestFewLines(CirclesTest):
         self.assert_proven()
 
     def cap(self, plan):
-        return summary_cap(self.script, plan.staying, plan.summarised)
+        return summary_cap(
+            self.script.limits(),
+            self.script.history.messages(),
+            plan.staying,
+            plan.summarised,
+        )
 
     def test_they_take_no_room_from_others(self):
         """However many there are, the next summary is as long as without them."""
         self.made(max_context_tokens=16_000, compact_preserve_window=4)
         self.said(f"line {n}: " + "word " * 12 for n in range(30))
-        alone = self.cap(make_plan(self.script))
+        alone = self.cap(Compaction(self.script, MANUAL).plan)
         self.circles(40, words=2)
         self.said(f"line {n}: " + "word " * 12 for n in range(4))
-        plan = make_plan(self.script)
+        plan = Compaction(self.script, MANUAL).plan
         self.assertEqual([*plan.parts], [PUBLIC])
         self.assertEqual(self.cap(plan), alone)
 
@@ -126,7 +132,7 @@ class TestFewLines(CirclesTest):
         world = self.made(compact_preserve_window=4)
         self.circles(3, words=8)
         self.said(f"line {n}: " + "word " * 12 for n in range(30))
-        self.assertEqual([*make_plan(self.script).parts], [PUBLIC])
+        self.assertEqual([*Compaction(self.script, MANUAL).plan.parts], [PUBLIC])
         world.later(FEW_STAY.total_seconds() + 1)
         before = self.script.history.messages()
         self.compact()
@@ -153,7 +159,7 @@ class TestOverfull(CirclesTest):
         self.made(max_context_tokens=8000)
         self.said(f"line {n}: " + "word " * 40 for n in range(400))
         self.assertGreater(self.script.usage(), 1.5)
-        leaving = make_plan(self.script).leaving
+        leaving = Compaction(self.script, MANUAL).plan.leaving
         self.extract()
         shown = "\n".join(self.shown())
         names = [message.content.split(":")[0] + ":" for message in leaving]

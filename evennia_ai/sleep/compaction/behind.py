@@ -61,7 +61,7 @@ def begin_behind(script: Sleeper) -> bool:
             if job is not None and job.trigger != COUNT and is_early:
                 job = None
     if job is not None:
-        compact_behind(script, job)
+        compact_behind(job)
         return True
     if not is_stale_due(script):
         return False
@@ -69,20 +69,20 @@ def begin_behind(script: Sleeper) -> bool:
     return True
 
 
-def compact_behind(script: Sleeper, job: Compaction) -> None:
+def compact_behind(job: Compaction) -> None:
     """Begin a compaction in the background, in the place of what runs there."""
-    script.runtime.stop_behind()
+    job.script.runtime.stop_behind()
     job.noted, job.is_awaited = True, False
-    _run(script, job.trigger, job.run)
+    _run(job.script, job.trigger, job.run)
 
 
-def compact_asleep(script: Sleeper, job: Compaction) -> "Deferred[Outcome]":
+def compact_asleep(job: Compaction) -> "Deferred[Outcome]":
     """Run a compaction for which a sleeper waits; fires with its outcome.
 
     Once somebody speaks to the sleeper it fires with `Skipped`, so that it wakes, and the
     compaction goes on in the background.
     """
-    runtime = script.runtime
+    runtime = job.script.runtime
 
     def stopped(_: object) -> None:
         runtime.stop_behind()
@@ -104,7 +104,7 @@ def compact_asleep(script: Sleeper, job: Compaction) -> "Deferred[Outcome]":
 
     runtime.stop_behind()
     runtime.on_call = called
-    _run(script, job.trigger, lambda: job.run().addBoth(ended))
+    _run(job.script, job.trigger, lambda: job.run().addBoth(ended))
     if runtime.behind is not None:
         runtime.behind[0].addErrback(ended)  # stopped before it began
     return waiting
@@ -180,8 +180,9 @@ def _made_again(script: Sleeper, record: SummaryRecord) -> Steps[SummaryRecord]:
     Fails with `ModelError` where no level gives one.
     """
     history = script.history
-    talk = [message for message in history.messages() if not message.is_summary]
-    fold = Fold(script, record.audience, (), summary_cap(script, talk, ()), STALE)
+    live = history.messages()
+    talk = [message for message in live if not message.is_summary]
+    fold = Fold(script, record.audience, (), summary_cap(script.limits(), live, talk, ()), STALE)
     if record.segments:
         segments = list(filter(None, map(history.segment, record.segments)))
         if len(segments) < len(record.segments):
@@ -229,5 +230,6 @@ def _store(script: Sleeper, former: SummaryRecord, new: SummaryRecord) -> None:
         if new.text != NOTHING_SAID:
             now = script.now()
             state.remade = [*_of_the_day(state.remade, now), now]
-        empty_unused(script)  # what was taken back while a model was writing
+        # What was taken back while a model was writing.
+        empty_unused(history, state, script.memory.quarantine.lines)
         script.at_commit_step("remade")

@@ -2,7 +2,7 @@
 
 The order: is it allowed and due, the plan, masking if that is enough, summaries scope by scope, one
 commit, what follows from it. When one is due is said by one list of rules, which every caller asks
-(`why_not`).
+(`Compaction.why_not`).
 
 A new recent summary is made from raw messages, and the former ones go into the long-term summary.
 Recent summaries hang in a tree of fan-in 8 (`plan.due_groups`); the long-term summary is made from
@@ -16,7 +16,7 @@ Awake, the reply that is a scope's summary holds its notes, too. Asleep, and whe
 (`compact_background` off), an extraction comes before it (`extract`).
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -39,6 +39,7 @@ from evennia_ai.history.archive import (
 )
 from evennia_ai.history.audience import PUBLIC, Views, visible
 from evennia_ai.history.frames import SYNTHESIS_TITLE, one_line
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import (
     Message,
     is_maskable,
@@ -88,7 +89,7 @@ from evennia_ai.sleep.compaction.plan import (
     plan_compaction,
     roots,
 )
-from evennia_ai.sleep.sleeper import Sleeper
+from evennia_ai.sleep.sleeper import Nightly, Sleeper
 
 # Lines of scopes with too few for a summary are archived once they are so old.
 FEW_STAY = timedelta(weeks=4)
@@ -108,46 +109,6 @@ NO_SUMMARY = "A few lines, archived without a summary."
 LOST_NAMED = 200
 
 
-def threshold(script: Sleeper, trigger: str) -> float:
-    """The usage from which a trigger fires."""
-    if trigger == EMERGENCY:
-        return script.config.compact_emergency_threshold
-    return script.config.compact_sleep_threshold
-
-
-def why_not(script: Sleeper, trigger: str) -> str:
-    """Why no compaction may be made that this trigger starts; empty if one may."""
-    config = script.config
-    if not config.compact_enabled:
-        return "compaction disabled"
-    if not script.history.messages():
-        return "no history"
-    if script.limits().only_talks:
-        return "the model's window is too small"
-    if trigger == MANUAL:
-        return ""
-    if not config.compact_auto:
-        return "automatic compaction is off"
-    usage = script.usage()
-    if trigger == COUNT and not _by_count(script):
-        return "the windows hold all lines"
-    if trigger == REQUEST and not script.runtime.compaction_requested:
-        return "the assistant did not ask for it"
-    if trigger != COUNT and usage < (least := threshold(script, trigger)):
-        return f"below threshold ({usage:.1%} < {least:.1%})"
-    if script.state.hold and usage < 1.0:
-        return "automatic compaction is held after a rollback"
-    return ""
-
-
-def _by_count(script: Sleeper) -> bool:
-    """Whether more lines of talk stand there than the two windows hold."""
-    immediate, recent = script.config.immediate_window, script.config.recent_window
-    if immediate is None or recent is None:
-        return False
-    return script.history.lines() > immediate + recent
-
-
 def firing(script: Sleeper, *triggers: str) -> str:
     """The first of these triggers that fires; empty if none does. Constant time.
 
@@ -155,7 +116,7 @@ def firing(script: Sleeper, *triggers: str) -> str:
     """
     if script.now() < script.runtime.compaction_waits[1]:
         return ""
-    return next((each for each in triggers if not why_not(script, each)), "")
+    return next((each for each in triggers if not Compaction(script, each).why_not()), "")
 
 
 def due(script: Sleeper, *triggers: str) -> "Compaction | None":
@@ -164,34 +125,16 @@ def due(script: Sleeper, *triggers: str) -> "Compaction | None":
     return job if job.trigger and job.plan.leaving else None
 
 
-def make_plan(script: Sleeper, trigger: str = MANUAL) -> Plan:
-    """The plan of a compaction that this trigger started.
-
-    In sleep and in the background a share of the limit is kept as well as the window. By count
-    just those lines leave for which there is a window.
-    """
-    config, history, room = script.config, script.history.messages(), script.limits().room
-    if trigger == COUNT and config.immediate_window and config.recent_window:
-        # One stays over, as more than the two windows hold fires.
-        few = min(FEW_LINES, config.recent_window)
-        window = config.immediate_window + 1
-        return plan_compaction(history, window, room, archive_before=ALL, few_lines=few)
-    keep = 0
-    if trigger in (SLEEP, BACKGROUND, REQUEST):
-        keep = int(script.compact_preserve_token_share * config.max_context_tokens)
-    before = datetime.fromtimestamp(script.now(), UTC) - FEW_STAY
-    window = config.compact_preserve_window
-    return plan_compaction(history, window, room, keep, before.isoformat())
-
-
-def summary_cap(script: Sleeper, staying: Sequence[Message], scopes: Collection[str]) -> int:
+def summary_cap(
+    limits: Limits, live: Iterable[Message], staying: Sequence[Message], scopes: Collection[str]
+) -> int:
     """Most tokens of each summary, so that all that one reader sees share their part of the room.
 
     A reader sees two tiers of each scope: of those that get a summary now, and of earlier ones.
     """
-    markers = (message for message in script.history.messages() if message.is_summary)
+    markers = (message for message in live if message.is_summary)
     shown = {PUBLIC, *scopes, *(marker.audience for marker in markers)}
-    limits, tiers = script.limits(), 2 * Views(dict.fromkeys(shown, 1)).widest
+    tiers = 2 * Views(dict.fromkeys(shown, 1)).widest
     return min(limits.caps.summary, limits.room.summary_cap(widest_view_tokens(staying), tiers))
 
 
@@ -338,10 +281,66 @@ class Compaction:
     facts: int = 0  # journal entries made of these notes
     is_awaited: bool = True  # whether what holds the turn lock waits for it
 
+    def why_not(self) -> str:
+        """Why no compaction may be made now; empty if one may."""
+        script, trigger = self.script, self.trigger
+        config = script.config
+        if not config.compact_enabled:
+            return "compaction disabled"
+        if not script.history.messages():
+            return "no history"
+        if script.limits().only_talks:
+            return "the model's window is too small"
+        if trigger == MANUAL:
+            return ""
+        if not config.compact_auto:
+            return "automatic compaction is off"
+        usage = script.usage()
+        if trigger == COUNT and not self._is_by_count():
+            return "the windows hold all lines"
+        if trigger == REQUEST and not script.runtime.compaction_requested:
+            return "the assistant did not ask for it"
+        if trigger != COUNT and usage < (least := self._threshold):
+            return f"below threshold ({usage:.1%} < {least:.1%})"
+        if script.state.hold and usage < 1.0:
+            return "automatic compaction is held after a rollback"
+        return ""
+
+    def _is_by_count(self) -> bool:
+        """Whether more lines of talk stand there than the two windows hold."""
+        script = self.script
+        immediate, recent = script.config.immediate_window, script.config.recent_window
+        if immediate is None or recent is None:
+            return False
+        return script.history.lines() > immediate + recent
+
+    @property
+    def _threshold(self) -> float:
+        """The usage from which it fires."""
+        if self.trigger == EMERGENCY:
+            return self.script.config.compact_emergency_threshold
+        return self.script.config.compact_sleep_threshold
+
     @cached_property
     def plan(self) -> Plan:
-        """What to do, as of when it was first asked for."""
-        return make_plan(self.script, self.trigger)
+        """What to do, as of when it was first asked for.
+
+        In sleep and in the background a share of the limit is kept as well as the window. By count
+        just those lines leave for which there is a window.
+        """
+        script, trigger = self.script, self.trigger
+        config, history, room = script.config, script.history.messages(), script.limits().room
+        if trigger == COUNT and config.immediate_window and config.recent_window:
+            # One stays over, as more than the two windows hold fires.
+            few = min(FEW_LINES, config.recent_window)
+            window = config.immediate_window + 1
+            return plan_compaction(history, window, room, archive_before=ALL, few_lines=few)
+        keep = 0
+        if trigger in (SLEEP, BACKGROUND, REQUEST):
+            keep = int(script.compact_preserve_token_share * config.max_context_tokens)
+        before = datetime.fromtimestamp(script.now(), UTC) - FEW_STAY
+        window = config.compact_preserve_window
+        return plan_compaction(history, window, room, keep, before.isoformat())
 
     @inlineCallbacks
     def extract(self, stops: Callable[[], bool] = lambda: False) -> Steps[Skipped | dict[str, Any]]:
@@ -385,9 +384,7 @@ class Compaction:
             raise
         # In vain, too, is one after which what fired it would fire again at once.
         if isinstance(outcome, Failed) or (
-            isinstance(outcome, Done)
-            and self.trigger != MANUAL
-            and not why_not(script, self.trigger)
+            isinstance(outcome, Done) and self.trigger != MANUAL and not self.why_not()
         ):
             self._wait_longer()
         elif isinstance(outcome, Done):
@@ -416,7 +413,7 @@ class Compaction:
     def _begin(self) -> Outcome | None:
         """The outcome if there is nothing to summarise; masks are committed."""
         self.script.runtime.lock.holder()
-        if reason := why_not(self.script, self.trigger):
+        if reason := self.why_not():
             return Skipped(reason)
         self.script.runtime.compaction_requested = False
         if not self.plan.leaving:
@@ -442,7 +439,7 @@ class Compaction:
                 message = masked(message, at, script.count)
             history.append(message)
         usage = script.usage(widest_view_tokens(history))
-        if not ids or usage >= threshold(script, self.trigger) * HEADROOM:
+        if not ids or usage >= self._threshold * HEADROOM:
             return None
         return history, ids
 
@@ -450,7 +447,7 @@ class Compaction:
     def _summarise(self) -> Steps[Outcome]:
         """Summaries first, then the commit; fails with `ModelError` where no level gave one."""
         script, plan, config, folds = self.script, self.plan, self.script.config, list[Fold]()
-        cap = summary_cap(script, plan.staying, plan.summarised)
+        cap = summary_cap(script.limits(), script.history.messages(), plan.staying, plan.summarised)
         # A base model and the offline one give no notes beside a summary, nor does one that was
         # told otherwise: there the next night takes notes.
         takes_notes = (
@@ -569,7 +566,8 @@ class Compaction:
             state.hold = False
             step("last_compaction")
             history.note_last_compaction()
-            empty_unused(script)  # what was taken back while a model was writing
+            # What was taken back while a model was writing.
+            empty_unused(history, state, script.memory.quarantine.lines)
             step("done")
         return self._announced(record)
 
@@ -658,7 +656,9 @@ class Fold:
         owners = dict(enumerate(said_and_done(told, script.tools.traits), 1))
         for each in summary.notes:
             note = Note(ENTRY, {"content": each.text, "about": each.about}, self.scope)
-            note = yield grounded(script, note, each.lines, owners, self.notes)
+            note = yield grounded(
+                script.mind.work, script.journal, note, each.lines, owners, self.notes
+            )
             if isinstance(note, Note):
                 self.notes.append(note)
         text: Covered = yield self._covered(told, summary.text)
@@ -784,23 +784,24 @@ def synthesis_of(record: SummaryRecord) -> JournalEntry:
     )
 
 
-def empty_summaries(script: Sleeper, records: Collection[SummaryRecord]) -> None:
+def empty_summaries(
+    history: HistoryHandler, state: Nightly, records: Collection[SummaryRecord]
+) -> None:
     """Empty summaries, wherever they are shown; they are made again in a lull (`remake`)."""
-    history = script.history
     with history.store.transaction():
         for record in records:
             extra = {**record.extra, "lost": [], "rejected": []}
             history.save_summary(replace(record, text=EMPTIED, extra=extra))
         history.replace_talk(history.messages())
         ids = [record.id for record in records]
-        script.state.stale = list(dict.fromkeys((*script.state.stale, *ids)))
+        state.stale = list(dict.fromkeys((*state.stale, *ids)))
 
 
-def empty_unused(script: Sleeper) -> None:
+def empty_unused(history: HistoryHandler, state: Nightly, lines: Collection[str]) -> None:
     """Empty the summaries that were made from lines that are taken back."""
-    if not (lines := script.memory.quarantine.lines):
+    if not lines:
         return
-    records = {r.id: r for r in script.history.summaries() if not r.rolled_back}
+    records = {r.id: r for r in history.summaries() if not r.rolled_back}
     reached = resting_on(lines, {key: record.rests_on for key, record in records.items()})
     full = [
         record
@@ -808,4 +809,4 @@ def empty_unused(script: Sleeper) -> None:
         if key in reached and record.tier != UNSUMMARISED and record.text != EMPTIED
     ]
     if full:
-        empty_summaries(script, full)
+        empty_summaries(history, state, full)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, ToolError, WindowError
@@ -46,7 +46,7 @@ from evennia_ai.llm_interaction.tool_calls import storable_call, tool_call
 from evennia_ai.llm_interaction.transcript import read_facts
 from evennia_ai.rag_memory.entities import observe
 from evennia_ai.rag_memory.entity_store import Character
-from evennia_ai.rag_memory.journal import JournalEntry, score_importance
+from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler, score_importance
 from evennia_ai.rag_memory.provenance import statement_of, supporting
 from evennia_ai.sleep.compaction.plan import EMERGENCY, MANUAL
 from evennia_ai.sleep.sleeper import Sleeper
@@ -268,7 +268,14 @@ class _Extractor:
         except ToolError as error:
             return f"error: {error}"
         lines = fields.pop(LINES, ())
-        note = yield grounded(self.script, Note(name, fields, scope), lines, owners, self.notes)
+        note = yield grounded(
+            self.script.mind.work,
+            self.script.journal,
+            Note(name, fields, scope),
+            lines,
+            owners,
+            self.notes,
+        )
         if isinstance(note, str):
             return note
         self.notes.append(note)
@@ -277,7 +284,8 @@ class _Extractor:
 
 @inlineCallbacks
 def grounded(
-    script: Sleeper,
+    work: Callable[..., Deferred[Any]],
+    journal: JournalHandler,
     note: Note,
     lines: Iterable[int],
     owners: Mapping[int, Message],
@@ -286,7 +294,8 @@ def grounded(
     """Fires with a note and what it rests on, or with why it is not kept.
 
     Args:
-        script: The assistant's script.
+        work: Calls a function that only computes.
+        journal: What was written down before.
         note: The note, of one scope.
         lines: The numbers of the lines that it cites.
         owners: The messages of that scope by their numbers.
@@ -295,7 +304,7 @@ def grounded(
     cited = [owners[number] for number in lines if number in owners]
     at = max((message.created_at for message in cited), default="")
     if not cited:  # it named no lines: those that share most of its words, the best first
-        cited = yield script.mind.work(_bearing_out, note.text, [*owners.values()])
+        cited = yield work(_bearing_out, note.text, [*owners.values()])
         at = cited[0].created_at if cited else ""
     said = [message for message in cited if message.role == "user"]
     own = [message for message in cited if message.role == "assistant"]
@@ -306,7 +315,7 @@ def grounded(
     if note.tool == ENTRY:
         texts += [
             entry.content
-            for entry in script.journal.recent(JOURNAL_ENTRIES)
+            for entry in journal.recent(JOURNAL_ENTRIES)
             if visible(entry.audience, note.scope) and entry.may_consolidate
         ]
     told = words(note.text)

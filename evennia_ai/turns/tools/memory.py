@@ -197,7 +197,7 @@ class ContextSnapshot(Tool):
         A second line holds the regions.
         """
         script = ctx.script
-        event, limit = newest_turn(script, ctx.audience), script.limits().tokens
+        event, limit = newest_turn(ctx.seen), script.limits().tokens
         live = ctx.seen.messages()
         markers = [message for message in live if message.is_summary]
         said = sum(bool(m.content) and m.role in ("user", "assistant") for m in live)
