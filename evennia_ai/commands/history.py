@@ -9,7 +9,7 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.errors import only_one
+from evennia_ai.errors import Refusal, only_one
 from evennia_ai.history.archive import (
     ROLLED_BACK,
     CompactionRecord,
@@ -24,6 +24,7 @@ from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.explanation import explanation, found_reply, whole_prompt
 from evennia_ai.staff.export import export_assistant
+from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.show import (
     Slices,
     as_json,
@@ -52,6 +53,9 @@ class CmdAIHistory(AssistantCommand):
       aihistory/summaries [<assistant>]
       aihistory/expand [<assistant>] = <summary id>
       aihistory/search [<assistant>] = <words>
+      aihistory/remove [<assistant>] = <id or words of a line>
+      aihistory/restore [<assistant>] = <id or words of a line>
+      aihistory/correct [<assistant>] = <id or words of a line>: <new text>
       aihistory/export [<assistant>]
 
     Switches:
@@ -61,6 +65,10 @@ class CmdAIHistory(AssistantCommand):
       expand    - the messages a summary was made from, word for word
       search    - search the history, the archive, the journal, observations of
                   people and places, and the output of tools
+      remove    - use a line no more: no prompt or search holds it, and a summary
+                  of it is made again. It stays stored, marked as removed
+      restore   - use it again
+      correct   - the same, and put another text in its place
       export    - write everything to a JSON file under server/ai_exports
 
     Lists the beginnings of what was said, newest first, without arrivals and
@@ -71,7 +79,7 @@ class CmdAIHistory(AssistantCommand):
     """
 
     key = "aihistory"
-    admin_switches = ("export",)
+    admin_switches = ("export", "remove", "restore", "correct")
 
     def do(self) -> None:
         script = self.assistant()
@@ -141,6 +149,24 @@ class CmdAIHistory(AssistantCommand):
     def do_search(self) -> Steps[None]:
         yield from search_memory(self, self.words())
 
+    def do_remove(self) -> Steps[None]:
+        """Use a line no more, or again by that switch."""
+        words, acts = self.words(), self._line_acts()
+        act = acts.remove if self._switch() == "remove" else acts.restore
+        self.tell((yield act(words)))
+
+    do_restore = do_remove
+
+    def do_correct(self) -> Steps[None]:
+        words, colon, text = self.words().partition(":")
+        if not colon:
+            raise Refusal(self.usage)
+        self.tell((yield self._line_acts().correct(words.strip(), text)))
+
+    def _line_acts(self) -> LineActs:
+        script = self.assistant()
+        return LineActs(script, self.seen(script), self.caller)
+
     def do_export(self) -> Steps[None]:
         script = self.assistant()
         self.tell(f"Exporting {script.obj.key}...")
@@ -174,8 +200,7 @@ def message_line(
     that is not 0.
     """
     when, mark = moment(message.created_at), audience_mark(message.audience)
-    if message.id in removed:
-        mark += "[removed] "
+    mark += f"[{state}] " if (state := line_state(message, removed)) else ""
     text = message.content
     for call in message.tool_calls:
         function = call.get("function") or {}

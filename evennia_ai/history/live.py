@@ -211,6 +211,18 @@ class HistoryHandler(Archive):
         self._refresh()
         self._change(messages, ())
 
+    def insert(self, message: Message, behind: str) -> bool:
+        """Store a new message behind a live one, at its place; False if that one is not live."""
+        live = [*self.messages()]
+        place = next((n for n, each in enumerate(live, 1) if each.id == behind), 0)
+        if place:
+            new = message.completed(self._counter(), self._now(), live[place - 1].place)
+            while place < len(live) and live[place].role == "tool":  # behind its call
+                place += 1
+            live.insert(place, new)
+            self._change(live, [new])
+        return bool(place)
+
     def _write(self, page: OpenPage, pages: Pages | None = None) -> None:
         """Write the open page, and those of the other pages that differ from the stored ones."""
         older, newest = self._older, self._newest

@@ -1,29 +1,41 @@
-"""Lines taken back and answered anew, for `ai/undo`, `ai/again` and the page of a line.
+"""Lines taken back, corrected and answered anew, for `ai/undo`, `ai/again`, `aihistory` and a page.
 
 What is taken back stays stored; no prompt, search or summary uses it until it is restored
 (`rag_memory.seen`). What a reply has done in the game stays done.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evennia.typeclasses.models import TypedObject
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
-from evennia_ai.background import Steps
+from evennia_ai.background import Steps, pause
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import player_ids, stable_id
-from evennia_ai.history.messages import ASKER, Message, call_ids
+from evennia_ai.history.messages import ASKER, SAID_ONCE, Message, call_ids
+from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.sleep.compaction.compact import empty_unused
-from evennia_ai.staff.explanation import is_reply, spoken
+from evennia_ai.staff.explanation import holds, is_reply, spoken
 from evennia_ai.staff.show import short
 from evennia_ai.turns.runtime import by_speaker, wants_answer
 
+# Key of a message's metadata: the id of the line that it is a correction of.
+CORRECTS = "corrects"
 # Characters of a line that an answer quotes.
 QUOTED_CHARS = 80
+# Lines that are listed where several hold the same words.
+LISTED = 8
+
+
+def line_state(message: Message, removed: Collection[str]) -> str:
+    """What became of a line, in a word; empty for most. `removed` are the ids of those removed."""
+    if message.id in removed:
+        return "removed"
+    return "corrected" if message.metadata.get(CORRECTS) else ""
 
 
 @dataclass(frozen=True)
@@ -75,28 +87,66 @@ class LineActs:
         script.called()
         return f"{name} answers again: {self.quoted(group.events[-1])}"
 
-    def remove(self, line_id: str) -> str:
-        """Take one line back; returns a sentence."""
-        message = self._line(line_id)
+    @inlineCallbacks
+    def remove(self, words: str) -> Steps[str]:
+        """Take one line back; fires with a sentence."""
+        message: Message = yield self._found(words)
         if not self._quarantine("removed", [message]):
             raise Refusal(f"It is removed already: {self.quoted(message)}")
-        return f"Removed: {self._named(message)}"
+        restored = f"aihistory/restore {self.script.obj.key} = {message.id}"
+        return f"Removed: {self._named(message)} To restore it: {restored}"
 
     @inlineCallbacks
-    def restore(self, line_id: str) -> Steps[str]:
-        """Use a line again; fires with a sentence."""
-        message = self._line(line_id)
+    def restore(self, words: str) -> Steps[str]:
+        """Use a line again, and no other version of it; fires with a sentence."""
+        message: Message = yield self._found(words, removed=True)
 
         def put() -> None:
             lines = self._with_results([message])
+            others = self._used_versions(message)
             with self.script.store.transaction():
                 if not self.script.memory.quarantine.release([line.id for line in lines]):
                     raise Refusal(f"It is not removed: {self.quoted(message)}")
                 self._make_again(lines)
                 self._audit("restored", lines)
+                if others:
+                    self._quarantine("removed", others)
 
         yield self.script.run_exclusive(put)  # no summary is made meanwhile
         return f"Restored: {self._named(message)}"
+
+    @inlineCallbacks
+    def correct(self, words: str, text: str) -> Steps[str]:
+        """Put another text into the place of a line that is still live; fires with a sentence."""
+        line, name = (yield self._found(words)), self.script.obj.key
+        text = storable(" ".join(text.split()))
+        used = self._used_versions(line)
+        if not used:
+            raise Refusal(f"It is removed: aihistory/restore {name} = {line.id}")
+        message = used[-1]
+        if not text or text == message.content:
+            raise Refusal("Write what the line should say.")
+        metadata = {key: value for key, value in message.metadata.items() if key != SAID_ONCE}
+        new = replace(
+            message,
+            id="",
+            content=text,
+            tokens=0,
+            tool_calls=(),
+            metadata={CORRECTS: message.id, **metadata},
+        )
+
+        def put() -> None:
+            with self.script.store.transaction():
+                if not self.script.history.insert(new, behind=message.id):
+                    raise Refusal(
+                        f"The line has left the live history. Remove it instead: "
+                        f"aihistory/remove {name} = {message.id}"
+                    )
+                self._quarantine("corrected", used)
+
+        yield self.script.run_exclusive(put)
+        return f"{name} has it as: {self._named(new)}"
 
     def quoted(self, message: Message) -> str:
         """The beginning of a line, in quotation marks."""
@@ -105,12 +155,28 @@ class LineActs:
     def _named(self, message: Message) -> str:
         return f"{message.speaker_name or message.role}: {self.quoted(message)}"
 
-    def _line(self, line_id: str) -> Message:
-        """The line of this id that whoever asks may see; otherwise `Refusal`."""
-        message = next(iter(self.seen.by_ids([line_id])), None)
-        if message is None or message.is_summary:
-            raise Refusal(f"{self.script.obj.key} has no line `{line_id}`.")
-        return message
+    @inlineCallbacks
+    def _found(self, words: str, removed: bool = False) -> Steps[Message]:
+        """Fires with the line of this id, or the only one that holds these words; or `Refusal`.
+
+        Looks in the live history, then in the archive, in each for those that are `removed` or not
+        before others.
+        """
+        speaks, unused = self.script.tools.traits.speaks, self.script.memory.quarantine.sources
+        for message in self.seen.by_ids([words]):
+            if not message.is_summary:
+                return message
+        for stretch in self.seen.stretches():
+            lines = (message for message in stretch if not message.is_summary)
+            alike = [message for message in lines if holds(spoken(message, speaks), words)]
+            wanted = [message for message in alike if (message.id in unused) == removed]
+            if len(wanted) > 1:
+                listed = "\n".join(f"{m.id} {self._named(m)}" for m in wanted[:LISTED])
+                raise Refusal(f"Several lines hold `{words}`; say the id of one.\n{listed}")
+            if alike:
+                return (wanted or alike)[0]
+            yield pause()
+        raise Refusal(f"`{words}` is in no line that {self.script.obj.key} has heard or said.")
 
     def _check_answered(self, people: Collection[str]) -> None:
         """Raise `Refusal` while a line of one of these people waits for an answer."""
@@ -118,6 +184,13 @@ class LineActs:
         waiting = {each.speaker_id for each in filter(wants_answer, script.runtime.pending())}
         if script.enabled and not waiting.isdisjoint(people):
             raise Refusal(f"{script.obj.key} is answering already. Wait for that answer.")
+
+    def _used_versions(self, line: Message) -> list[Message]:
+        """What is used of a line and its corrections."""
+        first, unused = line.metadata.get(CORRECTS, line.id), self.script.memory.quarantine.sources
+        near = {m.id: m for m in (*self.seen.around(line.id), *self.seen.messages())}
+        versions = (m for m in near.values() if first in (m.id, m.metadata.get(CORRECTS)))
+        return [message for message in versions if message.id not in unused]
 
     def _said_with(self, reply: Message) -> list[Message]:
         """A reply, and what else was said in answer to the same lines, up to it."""

@@ -26,7 +26,7 @@ from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
 from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, switch
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
-from evennia_ai.staff.lines import LineActs
+from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import marked, moment, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
@@ -165,8 +165,8 @@ def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
     """A message for a template."""
     made = (call["function"] for call in message.tool_calls)
     calls = [f"{call['name']} {call['arguments']}" for call in made]
-    removed = message.id in script.memory.quarantine.sources
-    return plain(message, who=speaker_label(message, script.obj.key), calls=calls, removed=removed)
+    state = line_state(message, script.memory.quarantine.sources)
+    return plain(message, who=speaker_label(message, script.obj.key), calls=calls, state=state)
 
 
 def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
@@ -213,10 +213,12 @@ def why(visit: Visit) -> dict[str, Any]:
     }
 
 
-def change_line(visit: Visit) -> "str | Deferred[str]":
-    """Take a line back, or use it again; returns a sentence."""
+def change_line(visit: Visit) -> "Deferred[str]":
+    """Take a line back, use it again, or correct it; fires with a sentence."""
     acts = LineActs(visit.assistant, visit.seen, visit.account)
     act, line = visit.sent.get("act", ""), visit.asked["message"]
+    if act == "correct":
+        return acts.correct(line, visit.sent.get("text", ""))
     if act not in ("remove", "restore"):
         raise Refusal("There is no such act.")
     return acts.remove(line) if act == "remove" else acts.restore(line)

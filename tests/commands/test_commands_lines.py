@@ -1,11 +1,10 @@
-"""Lines taken back, answered anew and removed; what is kept of a player."""
+"""Lines taken back, answered anew, removed and corrected: `ai/undo`, `ai/again`, `aihistory`."""
 
 from functools import partial
 from unittest.mock import patch
 
 from django.test import override_settings
 
-from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.archive import EMPTIED, Archive
 from evennia_ai.history.audience import private
@@ -19,7 +18,6 @@ from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.compaction.behind import compact_behind, remake_next
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import MANUAL
-from evennia_ai.staff.lines import LineActs
 from evennia_ai.testing import call
 from tests.asked import model_down
 from tests.command_line import WholePagesTest
@@ -279,31 +277,90 @@ class TestAgain(LinesTest):
 
 
 class TestOneLine(LinesTest):
-    """Staff remove and restore one line."""
+    """Staff remove, restore and correct one line."""
 
     def setUp(self):
         super().setUp()
         self.be("Admin")
-        self.acts = LineActs(self.script, self.script.seen("staff"), self.char1)
         self.say("The mayor of Quayside is Bolko.", self.char2)
         self.tick()
         (self.line,) = self.stored("Bolko")
         self.aria.journal.add("The mayor is Bolko.", source_message_ids=(self.line.id,))
 
     def test_removed_and_restored(self):
-        """What rests on it goes with it, and comes back with it."""
+        """By its words; what rests on it goes with it, and comes back with it."""
         before = sorted(self.found("mayor Bolko"))
         self.assertEqual(len(before), 2)
-        self.assertIn("Removed: Char2: “The mayor", self.acts.remove(self.line.id))
+        self.assertTold(
+            "aihistory/remove Aria = is bolko", "Removed: Char2: “The mayor", self.line.id
+        )
         self.assertNotIn("Bolko", self.prompt())
         self.assertEqual(self.found("mayor Bolko"), [])
-        self.assertRaisesRegex(Refusal, "is removed already", self.acts.remove, self.line.id)
+        self.assertTold("aihistory/remove Aria = is bolko", "is removed already")
         self.assertTold("aimemory/quarantine Aria", f"a line ({self.line.id})")
-        self.assertTold(f"aimemory/release Aria = {self.line.id}", "Restored")
+        self.assertTold(f"aihistory/restore Aria = {self.line.id}", "Restored")
         self.assertEqual(sorted(self.found("mayor Bolko")), before)
-        with self.assertRaisesRegex(Refusal, "It is not removed"):
-            wait_for(self.acts.restore(self.line.id))
-        self.assertRaisesRegex(Refusal, "has no line `m0`", self.acts.remove, "m0")
+        self.assertTold(f"aihistory/restore Aria = {self.line.id}", "It is not removed")
+        self.typed("aihistory/remove Aria = krakens", until="is in no line")
+        self.assertProven()
+
+    def test_several_lines(self):
+        """Words that several lines hold are refused, with whose they are and their ids."""
+        self.talk("Aria, who is it?", "The mayor is Bolko.")
+        shown = self.assertTold(
+            "aihistory/correct Aria = mayor: The mayor is Greta.",
+            "Several lines hold `mayor`",
+            f"{self.line.id} Char2: “The mayor of Quayside is Bolko.”",
+            "Aria: “The mayor is Bolko.”",
+        )
+        self.assertNotIn("Greta", shown)
+        self.typed(f"aihistory/remove Aria = {self.line.id}")
+        self.assertTold("aihistory/restore Aria = mayor", "Restored: Char2: “The mayor of")
+        self.assertProven()
+
+    def test_corrected(self):
+        """The new text stands in its place, as that person's words, and is theirs to forget."""
+        self.talk("Aria, noted?", "Noted.")
+        self.assertTold("aihistory/correct Aria = is Bolko: The mayor is Greta.", "has it as")
+        self.assertNotIn("Bolko", self.prompt())
+        (new,) = self.stored("Greta")
+        self.assertEqual((new.speaker, new.audience), (self.line.speaker, self.line.audience))
+        ids = [m.id for m in self.script.history.messages()]
+        self.assertEqual(ids.index(new.id), ids.index(self.line.id) + 1)
+        self.assertTrue(any("Greta" in text for text in self.found("mayor Greta")))
+        self.assertTold("aihistory Aria", "[corrected] Char2 (say): The mayor is Greta.")
+        self.assertTold("aihistory/correct Aria = is Greta:", "what the line should say")
+        self.assertTold("aihistory/correct Aria = Greta", "Usage:")
+        self.assertProven()
+
+    def test_one_version_is_used(self):
+        """A correction takes the place of an earlier one; what is restored, that of all others."""
+
+        def used():
+            return [each for each in ("Bolko", "Greta", "Hans", "Inga") if each in self.prompt()]
+
+        for name in ("Greta", "Hans"):
+            self.typed(f"aihistory/correct Aria = {self.line.id}: It is {name}.", "has it as")
+            self.assertEqual(used(), [name])
+        (greta,), (hans,) = self.stored("Greta"), self.stored("Hans")
+        self.typed(f"aihistory/restore Aria = {greta.id}", "Restored")
+        self.assertEqual(used(), ["Greta"])
+        self.typed(f"aihistory/correct Aria = {greta.id}: It is Inga.", "has it as")
+        self.assertEqual(used(), ["Inga"])
+        self.typed(f"aihistory/restore Aria = {self.line.id}", "Restored")
+        self.assertEqual(used(), ["Bolko"])
+        self.typed(f"aihistory/remove Aria = {self.line.id}", "Removed")
+        for each in (self.line, hans):
+            self.typed(f"aihistory/correct Aria = {each.id}: It is Inga.", "It is removed")
+        self.assertEqual(used(), [])
+        self.assertProven()
+
+    def test_answers_with_calls(self):
+        """A spoken call is corrected with its result, which leaves the prompt with it."""
+        self.talk("Aria, well?", call("say", text="The wharfinger rules."))
+        self.typed("aihistory/correct Aria = wharfinger: The cooper rules.")
+        self.assertNotIn("wharfinger", self.prompt())
+        self.assertIn("The cooper rules.", self.prompt())
         self.assertProven()
 
     def test_in_the_archive(self):
@@ -314,8 +371,10 @@ class TestOneLine(LinesTest):
             self.fill(30)
             compacted = compact_conversation_history(self.script, self.aria, force=True)
             self.assertTrue(wait_for(compacted)["success"])
+        until = "has left the live history"
+        self.typed(f"aihistory/correct Aria = {self.line.id}: Greta.", until)
         self.assertIn("Bolko", self.prompt())
-        self.acts.remove(self.line.id)
+        self.typed("aihistory/remove Aria = of Quayside", until="Removed")
         first, _, long = self.script.history.summaries()
         self.assertEqual(sorted(self.script.state.stale), sorted([first.id, long.id]))
         self.assertEqual({first.text, long.text}, {EMPTIED})
@@ -326,7 +385,7 @@ class TestOneLine(LinesTest):
         self.assertEqual(shown.count("Bolko"), 1, "in the later summary, which it is not in")
         self.assertTrue(any("green" in text for text in self.found("heron boat painted")))
         self.assertNotIn("Quayside", str(self.found("mayor Quayside")))
-        wait_for(self.acts.restore(self.line.id))
+        self.typed(f"aihistory/restore Aria = {self.line.id}", until="Restored")
         self.model.default = "The mayor is Bolko; the boat was painted green, they say."
         self.remake()
         self.assertEqual(self.script.history.summary(first.id).without, ())
@@ -343,12 +402,12 @@ class TestOneLine(LinesTest):
         self.configure(compact_preserve_window=2)
         self.model.default = "The mayor is Bolko and the reeve is Odo, they said."
         wait_for(compact_conversation_history(self.script, self.aria, force=True))
-        self.acts.remove(self.line.id)
+        self.typed("aihistory/remove Aria = of Quayside", until="Removed")
         self.model.held, self.model.default = True, "The reeve is Odo, they said."
         before = len(self.model.requests)
         made = remake_next(self.script)
         pump_until(lambda: len(self.model.requests) > before)
-        self.acts.remove(other.id)
+        self.typed(f"aihistory/remove Aria = {other.id}", until="Removed")
         self.model.release()
         wait_for(made)
         self.assertNotIn("Odo", self.prompt())

@@ -502,8 +502,8 @@ class TestActs(PagesTest):
         self.assertShows(self.send("memory", act="dance"), "no such act")
         self.assertTrue(self.logged("quarantine") and self.logged("forget"))
 
-    def test_a_line_is_removed(self):
-        """The line's own page takes it back, and uses it again."""
+    def test_a_line_is_removed_and_corrected(self):
+        """The line's own page takes it back, uses it again, and puts another text there."""
         line, page = self.said("The mayor is Bolko."), "why/{}".format
         shown = self.send(page(line.id), act="remove")
         self.assertShows(shown, "Removed: Bob: “The mayor", "Use this line again")
@@ -512,9 +512,14 @@ class TestActs(PagesTest):
         self.assertShows(self.send("memory", act="release", player=line.id), "Restored: Bob")
         self.send(page(line.id), act="remove")
         self.assertShows(self.send(page(line.id), act="restore"), "Restored")
+        shown = self.send(page(line.id), act="correct", text="The mayor is Greta.")
+        self.assertShows(shown, "has it as: Bob: “The mayor is Greta.”", ">corrected<", ">removed<")
+        self.send("memory", act="release", player=line.id)
+        used = str(build_llm_messages(self.script, self.script.obj))
+        self.assertEqual(("Bolko" in used, "Greta" in used), (True, False))
         self.assertTrue(self.logged("restored"))
         self.assertShows(self.send(page(line.id), act="dance"), "no such act")
-        self.assertTrue(self.logged("removed"))
+        self.assertTrue(self.logged("removed") and self.logged("corrected"))
 
     def test_a_refusal_keeps_what_was_typed(self):
         """It stands apart, and what was sent stands on the page, as text."""
