@@ -6,12 +6,14 @@ blocks the reactor. Its name in the report is the function's, without ``check_``
 """
 
 import json
+import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -32,13 +34,16 @@ from evennia_ai.history.stored import ASIDE
 from evennia_ai.llm_interaction.local_servers import LocalServer, find_servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.windows import USABLE_TOKENS
-from evennia_ai.processes import is_running
+from evennia_ai.models import Event
+from evennia_ai.processes import NAMES, is_running, pid_file, pids
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import game_usage, status_lines
 from evennia_ai.turns.state import SCRIPT, is_sound
 
 # Less room than this on a disk is worth a remark.
 _ROOM_MB = 100
+# Such a share of answers by the offline model in place of another is a fault.
+_MANY = 0.1
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,35 @@ def check_settings(in_game: bool) -> Check:
     place = f"at {re.sub('//[^/@]*@', '//***@', base)}" if base else "at no address of its own"
     key = "key set (***)" if conf.setting("LLM_API_KEY") else "no key"
     return _fine(f"model `{conf.model_name()}`, {place}, {key}")
+
+
+def check_game(in_game: bool) -> Check:
+    """The game's processes, and whether they run with the settings that hold now."""
+    processes, files = pids(settings.GAME_DIR), Path(settings.GAME_DIR, "server", "conf")
+    if not processes:
+        return _fine("it runs") if in_game else _remark("it does not run", "Type: evennia start")
+    if missing := [name for name in NAMES if name not in processes]:
+        remedy = "Type: evennia start. The end of `server/logs/server.log` may say why it stopped."
+        return _fault(f"its {missing[0].title()} does not run", remedy)
+    started = pid_file(settings.GAME_DIR, "server").stat().st_mtime
+    if changed := [path.name for path in files.glob("*.py") if path.stat().st_mtime > started]:
+        detail = f"{', '.join(changed)} changed since its Server started, which does not know that"
+        return _remark(detail, "Type: evennia reload")
+    if differ := _other_environment(processes["server"]):
+        detail = f"it runs with other values of {', '.join(differ)} than this shell has"
+        return _remark(detail, "To use this shell's, type: evennia stop, then evennia start")
+    return _fine("Portal and Server run, with the settings of now")
+
+
+def _other_environment(process: int) -> list[str]:
+    """The variables of the package that differ from those of a process; none if it hides them."""
+    try:
+        raw = Path(f"/proc/{process}/environ").read_text(errors="replace")
+    except OSError:
+        return []
+    theirs = dict(entry.partition("=")[::2] for entry in raw.split("\0"))
+    names = (f"{conf.PREFIX}{name}" for name in conf.Settings.model_fields)
+    return [name for name in names if os.environ.get(name, "") != theirs.get(name, "")]
 
 
 def check_wiring(in_game: bool) -> Check:
@@ -272,6 +306,8 @@ def check_model(in_game: bool) -> Any:
         return _remark(f"`{model}` was not asked: {error}", "Raise `EVENNIA_AI_SPEND_CAPS`.")
     except ModelError as error:  # it names the model
         remedy = _REMEDIES.get(error.kind, f"Check `{checks.MODEL}`.")
+        if error.kind == "auth":
+            remedy = _key_remedy(model)
         if error.kind in ("connection", "not_found"):
             remedy += yield _local_choices()
         return _fault(str(error), remedy)
@@ -287,6 +323,18 @@ def check_model(in_game: bool) -> Any:
     if facts.calls_tools is False:
         detail += "; it speaks and is offered no tools (orders are read from what people say)"
     return _fine(detail)
+
+
+def _key_remedy(model: str) -> str:
+    """Which key was refused, by the name of the place it comes from."""
+    ours, usual = checks.API_KEY, f"{model.partition('/')[0].upper()}_API_KEY"
+    if os.environ.get(ours):
+        return f"Correct `{ours}` in the environment, which overrides the settings."
+    if conf.setting("LLM_API_KEY"):
+        return f"Correct `{ours}` in the game's settings."
+    if os.environ.get(usual):
+        return f"The key comes from `{usual}` in the environment: correct it, or set `{ours}`."
+    return f"No key is set: set `{ours}`."
 
 
 @inlineCallbacks
@@ -307,6 +355,27 @@ def _local_choices() -> Steps[str]:
     return choices
 
 
+def check_answers(in_game: bool) -> Check:
+    """How many answers the offline model gave lately in place of another."""
+    now, shares = time.time(), []
+    for period, seconds in (("hour", 3_600.0), ("day", 86_400.0)):
+        of_talk = Event.objects.filter(kind="call", at__gt=now - seconds)
+        fell_back, others = (
+            of_talk.filter(text__contains=f'"fell_back": {value}').count()
+            for value in ("true", "false")
+        )
+        if fell_back:
+            shares.append((fell_back / (fell_back + others), period))
+    if not shares:
+        return _fine("in the last day the offline model answered in place of no other")
+    shown = ", ".join(f"{share:.0%} of the last {period}" for share, period in shares)
+    found = _fault if max(shares)[0] >= _MANY else _remark
+    return found(
+        f"the offline model gave {shown}'s answers, as no other did in time",
+        "`aistatus` has the last trouble. Check the model's server, or give it less to do.",
+    )
+
+
 # In the order in which they stand here.
 CHECKS: tuple[Callable[[bool], Any], ...] = tuple(
     check for name, check in dict(globals()).items() if name.startswith("check_")
@@ -318,8 +387,6 @@ _DAMAGED = (
 )
 _SUITE = "evennia test --settings settings.py evennia_ai"
 _REMEDIES = {
-    "auth": f"Set a valid `{checks.API_KEY}` in the settings or in the environment, "
-    "which overrides them.",
     "connection": f"Start the model's server, or correct `{checks.API_BASE}`.",
     "timeout": f"Check whether the server at `{checks.API_BASE}` is overloaded.",
     "not_found": f"Correct `{checks.MODEL}`: LiteLLM's name, as openai/gpt-4o.",

@@ -1,7 +1,12 @@
 """The doctor: each check on a healthy and on a broken installation."""
 
+import json
+import os
+import subprocess
 import tempfile
+import time
 from pathlib import Path
+from unittest.mock import patch
 
 from django.db import DatabaseError, OperationalError, connection
 from django.test import TestCase, override_settings
@@ -10,13 +15,15 @@ from twisted.internet.defer import Deferred, fail, succeed
 
 from evennia_ai import services
 from evennia_ai.errors import ModelError
+from evennia_ai.models import Event
+from evennia_ai.processes import is_alive, pid_file
 from evennia_ai.staff import doctor
 from evennia_ai.staff.doctor import Check, run_checks, verdict
 from evennia_ai.turns.tools import Tool
 from tests.local_servers import LM_STUDIO, OLLAMA, hang, serving
 from tests.memories import MemorySemanticStore
 from tests.models import ScriptedModel
-from tests.waiting import wait_for
+from tests.waiting import pump_until, wait_for
 
 BROKEN_TOOLS = (
     *(f"{__name__}.{name}" for name in ("Nothing", "Report", "Unfinished", "Shapeless")),
@@ -111,6 +118,27 @@ class TestChecks(DoctorCase):
         self.assert_bad(found)
         self.assertRegex(found.detail, "read-?only")
 
+    def test_answers_by_the_offline_model(self):
+        """Their share of the last hour and day; from a tenth on a fault, and nothing is well."""
+
+        def answered(by_offline, others, hours_ago=0.1):
+            for fell_back in (*[True] * by_offline, *[False] * others):
+                text = json.dumps({"purpose": "awake", "fell_back": fell_back})
+                at = time.time() - 3600 * hours_ago
+                Event(at=at, assistant="Aria", kind="call", text=text).save()
+
+        answered(9, 0, hours_ago=30)
+        answered(0, 20)
+        self.assertIs(self.outcome(doctor.check_answers).ok, True)
+        answered(1, 79, hours_ago=5)
+        found = self.outcome(doctor.check_answers)
+        self.assertIsNone(found.ok)
+        self.assertIn("gave 1% of the last day's answers", found.detail)
+        answered(10, 0)
+        found = self.outcome(doctor.check_answers)
+        self.assert_bad(found, "33% of the last hour, 10% of the last day's answers")
+        self.assertNotIn("well", verdict([found]))
+
     def test_when_the_suite_was_run(self):
         """Never is worth a note, as is a note that cannot be read; what failed is named."""
         with tempfile.TemporaryDirectory() as folder:
@@ -176,6 +204,51 @@ class TestChecks(DoctorCase):
             self.assert_bad(found)
             remedies.add(found.remedy)
         self.assertEqual(len(remedies), 4)
+
+    def test_a_refused_key_is_named_by_its_place(self):
+        """Which variable or setting holds it is said, and the key itself never."""
+        services.use(model=Down(default=ModelError("no", kind="auth")))
+        ours, usual = "EVENNIA_AI_LLM_API_KEY", "OPENAI_API_KEY"
+        for environ, setting, words in (
+            ({ours: "hidden1"}, "hidden2", f"`{ours}` in the environment"),
+            ({usual: "hidden1"}, "hidden2", f"`{ours}` in the game's settings"),
+            ({usual: "hidden1"}, None, f"comes from `{usual}` in the environment"),
+            ({}, None, f"No key is set: set `{ours}`"),
+        ):
+            with self.subTest(words), patch.dict(os.environ, environ):
+                options = {"LLM_MODEL": "openai/x", "LLM_API_KEY": setting}
+                found = self.outcome(doctor.check_model, **options)
+                self.assert_bad(found, words)
+                self.assertNotIn("hidden", found.line())
+
+    def test_the_game_itself(self):
+        """What does not run is said, and what changed since it started."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.enterContext(override_settings(GAME_DIR=str(folder)))
+        (folder / "server" / "conf").mkdir(parents=True)
+        conf_file = folder / "server" / "conf" / "secret_settings.py"
+        conf_file.touch()
+        os.utime(conf_file, (0, 0))
+        self.assertIn("evennia start", self.outcome(doctor.check_game, in_game=False).remedy)
+        process = self.enterContext(
+            subprocess.Popen(["twistd", "60"], executable="/bin/sleep", env={})
+        )
+        self.addCleanup(process.kill)
+        pump_until(lambda: is_alive(process.pid))
+        pid_file(folder, "portal").write_text(str(process.pid))
+        self.assert_bad(self.outcome(doctor.check_game, in_game=False), "Server does not run")
+        pid_file(folder, "server").write_text(str(process.pid))
+        self.assertIs(self.outcome(doctor.check_game, in_game=False).ok, True)
+        if Path("/proc/self/environ").exists():
+            with patch.dict(os.environ, EVENNIA_AI_LLM_MODEL="openai/x"):
+                found = self.outcome(doctor.check_game, in_game=False)
+            self.assertIsNone(found.ok)
+            self.assertIn("other values of EVENNIA_AI_LLM_MODEL than", found.detail)
+        os.utime(conf_file)
+        os.utime(pid_file(folder, "server"), (1, 1))
+        found = self.outcome(doctor.check_game, in_game=False)
+        self.assertIsNone(found.ok)
+        self.assertIn("secret_settings.py changed", found.detail)
 
     def test_a_model(self):
         """Its name stands there once; that it is offered no tools is said."""
