@@ -32,6 +32,7 @@ from evennia_ai.staff.show import (
     audience_mark,
     counted,
     escaped,
+    marked,
     moment,
     speaker_label,
 )
@@ -181,14 +182,16 @@ def search_memory(command: AssistantCommand, words: str) -> Steps[None]:
     query = Query(words, SEARCH_LIMIT, own_name=name, observations=True, tools=True)
     hits = yield command.seen(script).search(query)
     head = f"{name} on `{words}`, best first ({len(hits)}):"
-    command.listing(hits, hit_line, head, f"{name} knows nothing of `{words}`.")
+    command.listing(hits, partial(hit_line, words), head, f"{name} knows nothing of `{words}`.")
 
 
-def hit_line(hit: Hit) -> str:
-    """One result: score, id, kind, time, who may know it, speaker, text."""
+def hit_line(words: str, hit: Hit) -> str:
+    """One result: score, id, kind, time, who may know it, speaker, text with the words marked."""
     who = f"{hit.speaker}: " if hit.speaker else ""
     when, mark = moment(str(hit.at or "")), audience_mark(hit.audience)
-    return as_record(f"{hit.score:.2f} {hit.turn_id} {hit.kind} {when} {mark}{who}{hit.text}")
+    parts = [(as_record(part), is_hit) for part, is_hit in marked(hit.text, words)]
+    text = "".join(f"|w{part}|n" if is_hit else part for part, is_hit in parts)
+    return as_record(f"{hit.score:.2f} {hit.turn_id} {hit.kind} {when} {mark}{who}") + text
 
 
 def message_line(

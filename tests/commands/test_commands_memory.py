@@ -187,6 +187,7 @@ class TestHistory(MemoryLineTest):
         self.secret("the lantern hides a map")
         self.aria.journal.add("Bob likes the old lantern.")
         shown = self.typed("aihistory/search Aria = lantern", until="best first")
+        self.assertIn("|wlantern|n", "\n".join(self.told))
         self.assertIn("[private: Char] Bob: the lantern hides a map", shown)
         self.assertRegex(shown, r"e\w+ journal .*old lantern")
         self.typed("ai/create Bertram")
