@@ -393,7 +393,7 @@ class ToolCall:
     # Checked, or as they came where they have a fault; behind the check of a call ids of objects.
     arguments: Mapping[str, Any]
     fault: str = ""  # why they cannot be used
-    objects: Mapping[str, Named] = MappingProxyType({})  # those that arguments name
+    objects: Mapping[str, Named] = field(default_factory=dict)  # those that arguments name
 
     @property
     def sense(self) -> str:
