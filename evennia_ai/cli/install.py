@@ -10,7 +10,7 @@ import difflib
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,14 +122,27 @@ def _setting(conf: Path, name: str, default: str) -> str:
 
 def _is_in(folder: Path, pattern: str) -> bool:
     """Whether a module in a folder has a pattern outside comments; tests do not count."""
-    for path in folder.rglob("*.py"):
+    return any(
+        re.search(rf"^[^#\n]*{pattern}", text, re.M)
+        for path, text in _modules(folder)
+        if not path.name.startswith("test")
+    )
+
+
+def _modules(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The modules in a folder, with their texts."""
+    for path in sorted(folder.rglob("*.py")):
         # A virtual environment may stand in the game's folder.
-        if "site-packages" in path.parts or path.name.startswith("test"):
-            continue
-        text = path.read_text(encoding="utf-8", errors="replace")
-        if re.search(rf"^[^#\n]*{pattern}", text, re.M):
-            return True
-    return False
+        if "site-packages" not in path.parts:
+            yield path, path.read_text(encoding="utf-8", errors="replace")
+
+
+def lines_left(folder: Path) -> Iterator[str]:
+    """The lines of a game's modules that name the package, each with its file and number."""
+    for path, text in _modules(folder):
+        for number, line in enumerate(text.splitlines(), 1):
+            if "evennia_ai" in line:
+                yield f"{path.relative_to(folder)}, line {number}: {line.strip()}"
 
 
 def _file(folder: Path, module: str) -> Path:

@@ -7,18 +7,23 @@ calls it with the words after ``evennia ai``, Django set up and the reactor not 
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
 
+from evennia_ai.cli.install import BACKUP, lines_left
 from evennia_ai.errors import AssistantError
 from evennia_ai.processes import is_running
+
+if TYPE_CHECKING:
+    from evennia_ai.assistant_script import AssistantScript
+    from evennia_ai.cards.books import Book
 
 USAGE = """In the game's folder:
 
@@ -124,21 +129,13 @@ def remove(is_sure: bool = False) -> int:
     if is_running(settings.GAME_DIR):
         print("The game is running: stop it first. Nothing was deleted.")
         return 1
-    from evennia_ai import conf
     from evennia_ai.game.lore import lore
     from evennia_ai.models import clear_tables
-    from evennia_ai.privacy.export import export_folder
     from evennia_ai.staff.cards import export_book
     from evennia_ai.staff.export import export_and_delete
 
     books = list(lore().books().values())
-    print("To be deleted:")
-    names = ", ".join(script.obj.key for script in scripts) or "none"
-    print(f"  Assistants, with talk, memories and options: {names}.")
-    print(f"    Each is written to {export_folder()} first; ai/import reads it back.")
-    print(f"  Lore: {', '.join(book.name for book in books) or 'none'}.")
-    print(f"    Each book is written to {conf.cards_dir()} first; ailore/import reads it back.")
-    print("  The log, and the record of what model calls cost.", flush=True)
+    _show(scripts, books)
     if not (is_sure or _is_confirmed()):
         print("Nothing was deleted. To delete without a question: evennia ai remove --yes")
         return 1
@@ -163,7 +160,33 @@ def remove(is_sure: bool = False) -> int:
         clear_tables()
         return 0
 
-    return int(_run(work))
+    stayed = int(_run(work))
+    lines = [] if stayed else list(lines_left(Path(settings.GAME_DIR)))
+    if lines:
+        print("Now take these lines out of the game's files by hand; of a file that you have not")
+        print(f"changed since the installation, move the copy back, as settings.py{BACKUP}:")
+        print(*lines, sep="\n", flush=True)
+    return stayed
+
+
+def _show(scripts: "Sequence[AssistantScript]", books: "Sequence[Book]") -> None:
+    """Print what will be deleted, how much that is, and where it is written first."""
+    from evennia_ai import conf
+    from evennia_ai.privacy.export import export_folder
+    from evennia_ai.staff.show import counted
+
+    held = list[str]()
+    for script in scripts:
+        messages = counted(script.history.recorded[0], "message")
+        entries = counted(script.obj.journal.count(), "journal entry")
+        held.append(f"{script.obj.key} ({messages}, {entries})")
+    facts = [f"{book.name} ({counted(len(book.facts), 'fact')})" for book in books]
+    print("To be deleted:")
+    print(f"  Assistants, with talk, memories and options: {', '.join(held) or 'none'}.")
+    print(f"    Each is written to {export_folder()} first; ai/import reads it back.")
+    print(f"  Lore: {', '.join(facts) or 'none'}.")
+    print(f"    Each book is written to {conf.cards_dir()} first; ailore/import reads it back.")
+    print("  The log, and the record of what model calls cost.", flush=True)
 
 
 def _is_confirmed() -> bool:

@@ -12,6 +12,7 @@ from django.test import override_settings
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.books import Book, Fact
 from evennia_ai.cli import launcher
+from evennia_ai.cli.install import lines_left
 from evennia_ai.game.lore import lore
 from tests.base import AssistantTest
 
@@ -45,7 +46,7 @@ class TestRemoval(AssistantTest):
             with self.subTest(typed):
                 code, shown = self.run_main("remove", typed=typed)
                 self.assertEqual(code, 1)
-                self.assertIn("Assistants, with talk, memories and options: Aria.", shown)
+                self.assertIn("Assistants, with talk, memories and options: Aria (", shown)
                 self.assertIn(str(self.game / "server" / "ai_exports"), shown)
                 self.assertIn("Nothing was deleted", shown)
                 self.assert_stays()
@@ -80,8 +81,31 @@ class TestRemoval(AssistantTest):
     def test_what_is_shown(self):
         """All that would go is named, and where it is written."""
         lore().save(Book("town", (Fact(("fish",), "It is fresh.", id="w1"),)))
+        self.aria.journal.add("Bob owns a boat.")
         _, shown = self.run_main("remove", typed="no\n")
         server = self.game / "server"
-        for word in map(str, ("Aria", "town", server / "ai_exports", server / "ai_cards", "cost")):
+        counts = "Aria (0 messages, 1 journal entry)", "town (1 fact)"
+        for word in map(str, (*counts, server / "ai_exports", server / "ai_cards", "cost")):
             self.assertIn(word, shown)
         self.assert_stays()
+
+    def test_the_lines_that_stay(self):
+        """They are named with file and number; those of a virtual environment are not."""
+        for name, text in (
+            (
+                "server/conf/settings.py",
+                "A = 1\nINSTALLED_APPS = [*INSTALLED_APPS, 'evennia_ai']\n",
+            ),
+            ("world/tests.py", "    from evennia_ai import tests\n"),
+            ("env/site-packages/x.py", "import evennia_ai\n"),
+        ):
+            path = self.game / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        self.assertEqual(
+            [*lines_left(self.game)],
+            [
+                "server/conf/settings.py, line 2: INSTALLED_APPS = [*INSTALLED_APPS, 'evennia_ai']",
+                "world/tests.py, line 1: from evennia_ai import tests",
+            ],
+        )
