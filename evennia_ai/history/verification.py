@@ -1,6 +1,6 @@
 """The proof that nothing was lost: every message is somewhere, once, and whole.
 
-From plain data `verify` checks, and names what fails:
+`verify` checks plain data and names what fails:
 
 - each message id is in the live history, or in one archive segment that was not restored, or
   under a tombstone, and in one of them only;

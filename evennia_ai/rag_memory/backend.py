@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # for annotations only
 class MemoryBackend(Protocol):
     """Long-term memory, found by meaning; Mem0 by default, another by `EVENNIA_AI_MEMORY_BACKEND`.
 
-    Everything but `from_settings` returns a Deferred and works off the reactor thread; what fails
-    fails with a `StoreError` of one sentence. A memory is a `Turn` with the id, time and audience
+    Everything but `from_settings` returns a Deferred and works off the reactor thread; a failure
+    is a `StoreError` of one sentence. A memory is a `Turn` with the id, time and audience
     of the journal entry it was made from. A back end may have `billed_embedder`, LiteLLM's name of
     the model that embeds texts if somebody is billed for it.
     """

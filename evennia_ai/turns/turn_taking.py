@@ -1,7 +1,7 @@
 """Who answers a line, decided once for all assistants of a room.
 
 A room with people is a conversation, not a queue of prompts. `answerers` decides from what was
-heard, who is here and who has talked with whom; it knows neither Evennia nor a model.
+heard, who is here and who has talked with whom. This module imports neither Evennia nor a model.
 """
 
 from collections.abc import Callable, Mapping, Sequence

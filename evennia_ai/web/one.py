@@ -12,7 +12,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import find, stable_id
-from evennia_ai.history.archive import SummaryRecord, absorbed_by, state_of
+from evennia_ai.history.archive import COMMITTED, SummaryRecord, absorbed_by, state_of
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import ASKER, COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.kinds import Kind, shown
@@ -328,6 +328,16 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
         "hours": hours,
         "limit": f"{prompts[-1].limit:,}" if prompts else "",
         "chart": stacked([p for p in prompts if p.purpose == CONTEXT_AWAKE]),
+        "marks": [
+            {
+                "at": mark.at,
+                "on": moment(mark.at),
+                "trigger": mark.trigger,
+                "back": moment(mark.rolled_back_at) if mark.status != COMMITTED else "",
+            }
+            for mark in script.history.compactions()
+            if mark.at >= utc_iso(since)
+        ],
         "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
     }
 

@@ -7,6 +7,24 @@
   const seconds = (at) => (typeof at === "number" ? at : Date.parse(at) / 1000);
   const ink = () => getComputedStyle(document.body).color;
 
+  const marked = (marks) => ({
+    hooks: { draw: [(plot) => {
+      const { ctx, bbox } = plot;
+      ctx.save();
+      ctx.strokeStyle = ink();
+      for (const mark of marks) {
+        ctx.setLineDash(mark.back ? [1, 5] : [6, 3]);
+        const x = plot.valToPos(seconds(mark.at), "x", true);
+        if (x < bbox.left || x > bbox.left + bbox.width) continue;
+        ctx.beginPath();
+        ctx.moveTo(x, bbox.top);
+        ctx.lineTo(x, bbox.top + bbox.height);
+        ctx.stroke();
+      }
+      ctx.restore();
+    }] },
+  });
+
   const draw = (figure) => {
     const data = read(figure.dataset.source);
     if (!data || !data.at.length) {
@@ -52,6 +70,7 @@
       width: Math.max(280, figure.clientWidth - 20), height: 320, series,
       axes: [stacks ? axis : days, { ...axis, size: 70 }],
       scales: { x: { time: stacks, range: stacks ? span : room }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
+      plugins: [marked(read(figure.dataset.marks) ?? [])],
     };
     const plot = new uPlot(options, columns, figure);
     addEventListener("resize", () => plot.setSize({ width: Math.max(280, figure.clientWidth - 20), height: 320 }));
