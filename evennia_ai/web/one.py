@@ -28,7 +28,7 @@ from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, sw
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
 from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.memory import MemoryActs, memory_status
-from evennia_ai.staff.show import marked, moment, speaker_label
+from evennia_ai.staff.show import cuts, marked, moment, speaker_label
 from evennia_ai.staff.status import room_name, status_or_trouble, warnings
 from evennia_ai.turns.contributors import contributors
 from evennia_ai.turns.runtime import ANSWER
@@ -338,8 +338,16 @@ def budget(visit: Visit) -> Steps[dict[str, Any]]:
             for mark in script.history.compactions()
             if mark.at >= utc_iso(since)
         ],
+        "requests": [_request(event) for event in reversed(seen.requests())],
         "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
     }
+
+
+def _request(event: TokenBudget) -> str:
+    """A request: when, what for, its regions, the reply, what was left out and why."""
+    head = f"{moment(utc_iso(event.at))} {event.purpose}: {event}"
+    tokens = f"in {event.prompt_tokens:,}, out {event.completion_tokens:,} tokens"
+    return "\n".join([head, f"model {event.model}, {tokens}", *cuts(event)])
 
 
 def stacked(prompts: Sequence[TokenBudget]) -> dict[str, list[float]]:

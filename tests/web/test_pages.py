@@ -22,6 +22,8 @@ from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.ledger import PROPOSED
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.show import marked
 from evennia_ai.turns.spend_book import Amount
 from evennia_ai.web.site import ADMIN, BUILDER, UNTYPED
@@ -395,6 +397,18 @@ class TestWhatTheyShow(PagesTest):
         self.assertTrue(all(chart["System"]) and all(chart["limit"]))
         held = {region for region in REGIONS if any(chart.get(region, ()))}
         self.assertEqual(set(chart), {"at", "limit", *held})
+        self.assertIn("in 9, out 0 tokens", text)
+
+    def test_compactions_on_the_chart(self):
+        """They are marked where they happened; one that was taken back says so."""
+        self.fill(40, words=30)
+        self.model.default = "They talked about the ferry."
+        address = f"/ai/{self.script.pk}/budget/"
+        self.assertHides(self.client.get(address), "Compactions: ")
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertShows(self.client.get(address), "Compactions: ", "(manual)")
+        wait_for(self.script.run_exclusive(lambda: rollback_compaction(self.script)))
+        self.assertShows(self.client.get(address), "(manual, taken back ")
 
     def test_wide_tables_on_a_phone(self):
         """Each cell of a table that becomes cards on a phone names its column."""
