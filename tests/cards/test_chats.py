@@ -24,6 +24,14 @@ def nasty():
 
 
 class TestChats(unittest.TestCase):
+    def test_rows_that_are_no_lines(self):
+        """A second head and a line without a text are counted as damaged."""
+        rows = [{"user_name": "You"}, {"name": "x", "mes": "hi"}, {"chat_metadata": {}}]
+        rows += [{"name": "x", "mes": "there"}, {"name": "x", "mes": 5}]
+        chat = read_chat("\n".join(map(json.dumps, rows)).encode(), NOW)
+        self.assertEqual([line.text for line in chat.lines], ["hi", "there"])
+        self.assertIn("2 damaged", chat.note)
+
     def test_a_nasty_chat(self):
         """All lines are accounted for; what has no date gets one from its neighbours."""
         chat = read_chat(nasty(), NOW)

@@ -25,7 +25,7 @@ from evennia_ai.history.messages import (
     unmasked,
     widest_view_tokens,
 )
-from evennia_ai.history.stored import Unreadable, seal
+from evennia_ai.history.stored import Unreadable, reader_of, seal
 from tests.strategies import (
     FEW,
     MANY,
@@ -260,3 +260,14 @@ class TestMasking(unittest.TestCase):
         self.assertEqual(dumped(unmasked(hidden)), before)
         self.assertEqual((dumped(message), dumped(hidden)), (before, kept))
         self.assertIs(unmasked(message), message)
+
+
+class TestReaders(unittest.TestCase):
+    def test_a_text_of_another_class(self):
+        """A text that a game marked in some way is read as plain text."""
+
+        class Marked(str):
+            __slots__ = ()
+
+        value = reader_of(str)(Marked("a"))
+        self.assertEqual((value, type(value)), ("a", str))

@@ -379,6 +379,11 @@ class TestRead(unittest.TestCase):
             self.assertEqual(fault(said, "", [], []), MACHINE_TEXT)
         self.assertEqual(read("[silence]", TOOLS).text, "[silence]")
 
+    def test_the_name_of_a_tool_alone(self):
+        """It is a word that somebody says, unless it is the one that says nothing."""
+        self.assertEqual((read("look", TOOLS).text, read("look", TOOLS).calls), ("look", ()))
+        self.assertEqual(read("noop", TOOLS).text, "")
+
     def test_odd_calls(self):
         """Calls without arguments, and what cannot be read as a call.
 

@@ -251,6 +251,8 @@ class TestReshaped(unittest.TestCase):
         begun = ModelRequest(model="m", messages=(TALK[0], TALK[2]))
         [first] = reshaped(begun, shape).messages
         self.assertEqual(first["content"], "You are Aria.\n\nOne.")
+        own = ModelRequest(model="m", messages=({"role": "assistant", "content": "Aye."},))
+        self.assertEqual(roles(reshaped(own, shape))[0], "user")
         bare = ModelRequest(model="m", messages=TALK[:1])
         self.assertEqual(roles(reshaped(bare, shape)), ["user"])
         rules = ModelRequest(model="m", messages=TALK[:2])
