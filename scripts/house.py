@@ -137,7 +137,7 @@ def print_faces(texts: dict[Path, str], package: Path) -> None:
             "options.py",
             r"^    \w+: .* = (?:compaction|context|model|manners|life)\(",
         ),
-        ("settings", "conf.py", r'^    "\w+": Setting\('),
+        ("settings", "conf.py", r"^    [A-Z]\w+: .* = _setting\("),
         ("names in the face", "__init__.py", r'^        "\w+": "'),
     ):
         count = len(re.findall(mark, texts[package / file], re.MULTILINE))
