@@ -18,9 +18,8 @@ from evennia_ai.game.hearing import (
     room_audience,
     subscribe,
 )
-from evennia_ai.game.people import is_to_answer
-from evennia_ai.game.seeing import find, name_of, stable_id
-from evennia_ai.game.sending import line_and_type, origin_of_line
+from evennia_ai.game.running import line_and_type, origin_of_line
+from evennia_ai.game.seeing import find, is_to_answer, name_of, stable_id
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler

@@ -49,7 +49,7 @@ AREAS = {
     "compaction": ("sleep/compaction/*.py",),
     "turn": ("turns/agent_loop.py",),
     "tick": ("turns/tick.py", "turns/runtime.py"),
-    "manners": ("turns/turn_taking.py", "game/people.py"),
+    "manners": ("turns/turn_taking.py", "game/seeing.py"),
 }
 # Left out: type unions, which any import notices; decorators, likewise; identity for equality,
 # which Python's shared small values make equal.

@@ -1,4 +1,4 @@
-"""All that relies on Evennia's internals: the Attribute cache, the pickle field, the script timer.
+"""All that relies on Evennia's internals: caches, the pickle field, the script timer, permissions.
 
 `AttributeStore` keeps values in an object's Attributes: load a copy, transform it, save it once.
 Inside `transaction()` all writes take effect or none; it rolls back the database *and* Evennia's
@@ -10,6 +10,7 @@ Evennia's building commands ask for no lock, their texts are sealed (`history.st
 stored and open when they are read, so that nothing above knows of it.
 """
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from django.conf import settings
 from django.db import connection
 from django.db import transaction as db_transaction
 from evennia.commands.cmdhandler import _ERROR_UNTRAPPED
+from evennia.typeclasses.models import TypedObject
+from evennia.typeclasses.tags import PermissionHandler
 from evennia.utils.dbserialize import deserialize
 
 from evennia_ai.errors import StoreError
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from evennia import DefaultScript
     from evennia.typeclasses.attributes import Attribute
     from evennia.typeclasses.models import TypedObject
+
 
 # Attributes without a category that hold talk or what was made of it. Those with a category
 # whose name begins with `CATEGORIES` do as well.
@@ -292,3 +296,49 @@ def restart_timer(script: "DefaultScript") -> None:
 def has_failed(told: str) -> bool:
     """Whether Evennia tells with a line that a command has raised an error, which it has logged."""
     return _ERROR_UNTRAPPED[0].strip() in told or _ERROR_UNTRAPPED[1].strip() in told
+
+
+def passes(somebody: TypedObject, lock: str, of: TypedObject) -> bool:
+    """Whether somebody passes a lock such as ``tool:perm(Player)``; superusers as all others.
+
+    `of` is whose lock it is, which functions such as `objtag` and `holds` look at.
+    """
+    options = {"no_superuser_bypass": True, "default": False, "access_type": lock.partition(":")[0]}
+    return bool(of.locks.check_lockstring(somebody, lock, **options))
+
+
+def as_player(somebody: TypedObject) -> TypedObject:
+    """A copy of a character or an account, which a lock passes as it passes a player.
+
+    It is no superuser, and the default rank of an account stands for each higher one. All else is
+    theirs: id, tags, attributes, methods. Ask locks with it, and change nothing by it.
+    """
+    held = somebody.permissions
+    held.all()  # read once for all copies
+    twin = object.__new__(type(somebody))
+    vars(twin).update(vars(somebody))
+    twin._state = copy.copy(somebody._state)
+    twin._state.fields_cache = dict(somebody._state.fields_cache)
+    permissions = _PlayersPermissions(twin)
+    permissions._cache, permissions._cache_complete = held._cache, held._cache_complete
+    vars(twin)["permissions"] = permissions
+    if "is_superuser" in vars(twin):
+        vars(twin)["is_superuser"] = False
+    elif account := getattr(somebody, "account", None):
+        twin.db_account = as_player(account)
+    return twin
+
+
+class _PlayersPermissions(PermissionHandler):  # type: ignore[misc]
+    """The permissions of a copy, the rank of a player for each higher one."""
+
+    def all(self, *args: Any, **options: Any) -> list[str]:
+        """The permissions, by name."""
+        ranks = [rank.lower() for rank in settings.PERMISSION_HIERARCHY]
+        own = str(settings.PERMISSION_ACCOUNT_DEFAULT).lower()
+        higher = {*ranks[ranks.index(own) + 1 :]} if own in ranks else {*ranks}
+        return [own if name.removesuffix("s") in higher else name for name in super().all()]
+
+    def _getcache(self, key: str | None = None, category: str | None = None) -> list[Any]:
+        names = self.all()
+        return [tag for tag in super()._getcache(key, category) if tag.db_key in names]

@@ -8,8 +8,7 @@ from evennia_ai.background import Steps
 from evennia_ai.cards.card import GREETED, acts
 from evennia_ai.errors import ToolError
 from evennia_ai.game.hearing import is_ignored, room_audience
-from evennia_ai.game.people import manners_of
-from evennia_ai.game.seeing import find, name_of
+from evennia_ai.game.seeing import find, manners_of, name_of
 from evennia_ai.history.messages import ASKER, Message, Speaker
 from evennia_ai.history.stored import as_dict
 from evennia_ai.turns.state import AWAKE

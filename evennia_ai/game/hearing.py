@@ -19,6 +19,7 @@ from evennia import AccountDB, ChannelDB, ObjectDB
 from evennia.utils.utils import make_iter
 
 from evennia_ai import conf
+from evennia_ai.game.running import Origin, line_and_type
 from evennia_ai.game.seeing import (
     hearers,
     is_assistant,
@@ -32,7 +33,6 @@ from evennia_ai.game.seeing import (
     speaker_of,
     stable_id,
 )
-from evennia_ai.game.sending import Origin, line_and_type
 from evennia_ai.game.spoken import spoken, without_names
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.frames import UNSEEN

@@ -19,8 +19,7 @@ from twisted.internet.defer import gatherResults, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.cards.books import EVERYBODY, Book, Fact
-from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.rights import passes
+from evennia_ai.game.evennia_internals import AttributeStore, passes
 from evennia_ai.game.seeing import described, find, name_of, plain, rooms_from, stable_id
 from evennia_ai.history.audience import is_private, members
 from evennia_ai.language.words import telling_words

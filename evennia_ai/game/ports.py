@@ -16,8 +16,7 @@ from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
 from evennia_ai.feature import Feature
 from evennia_ai.game.evennia_internals import AttributeStore
-from evennia_ai.game.people import manners_of
-from evennia_ai.game.seeing import speaker_of, stable_id
+from evennia_ai.game.seeing import manners_of, speaker_of, stable_id
 from evennia_ai.game.world import GameHandler, hidden_holder, literal
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import Speaker

@@ -1,27 +1,119 @@
-"""Running the game's own commands as an assistant's body, to their end."""
+"""The game's commands: which one sends the line that is heard now, and running one as a body.
 
+`origin_of_line` is the only place of the package that looks at the call stack. It looks for the
+command that runs, by whose method a function is, and for Evennia's own ways of sending to a room,
+by the parameters that these document. No variable of a game's function is looked at.
+"""
+
+import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass, replace
 from functools import wraps
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from evennia import Command
+from evennia import Command, ObjectDB
 from evennia.commands.cmdhandler import cmdhandler
+from evennia.objects.objects import DefaultObject
 from evennia.utils.evmenu import InputCmdSet
+from evennia.utils.utils import make_iter
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai.game.evennia_internals import has_failed
+from evennia_ai.game.seeing import plain
 
 if TYPE_CHECKING:
     from evennia import DefaultCharacter
+    from evennia.typeclasses.models import TypedObject
 
+
+_DEPTH = 40
+# Hooks in which Evennia tells a room who enters and leaves the game.
+_COMING = ("at_post_puppet", "at_post_unpuppet")
+# Evennia's emotes, each listener of which is shown other names.
+_EMOTES = ("send_emote", "evennia.contrib.rpg.rpsystem.rpsystem")
 # A command that waits longer, as for an answer that nobody types, counts as ended.
 MOST_S = 30.0
 # What a body is told of a command that raised an error.
 FAILED = "The command `{}` has failed."
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a line comes from.
+
+    Attributes:
+        caller: Who typed the command that sends it; None if no command does.
+        key: The command's name.
+        typed: The command's arguments, and what of them stands behind an equals sign.
+        is_for_room: Whether it is sent to a room by `msg_contents`, or said by Evennia's `at_say`.
+        excluded: Whom `msg_contents` leaves out.
+        receivers: Whom Evennia's `at_say` whispers to, or an emote of `rpsystem` is shown to.
+        is_coming: Whether Evennia tells that somebody enters or leaves the game.
+    """
+
+    caller: "TypedObject | None" = None
+    key: str = ""
+    typed: tuple[str, ...] = ()
+    is_for_room: bool = False
+    excluded: tuple[Any, ...] = ()
+    receivers: tuple[Any, ...] | None = None
+    is_coming: bool = False
+
+
+def origin_of_line(listener: DefaultObject) -> Origin:
+    """The origin of the line that a listener's `at_msg_receive` was called with."""
+    frame, origin = sys._getframe(1), Origin()
+    is_own = True  # whether a frame belongs to this line, and not to one that led to it
+    for _ in range(_DEPTH):
+        if frame is None or frame.f_globals.get("__name__", "").startswith("twisted."):
+            break
+        is_method = frame.f_code.co_varnames[:1] == ("self",)
+        sender = frame.f_locals.get("self") if is_method else None
+        if isinstance(sender, Command):
+            return _typed(origin, sender)
+        is_own &= frame.f_code is not DefaultObject.msg.__code__ or sender is listener
+        if is_own:
+            origin = _sent_by(frame, listener, origin)
+        frame = frame.f_back
+    return origin
+
+
+def _sent_by(frame: FrameType, listener: DefaultObject, origin: Origin) -> Origin:
+    """An origin with what one of Evennia's own functions shows of a line, by its parameters."""
+    name, local = frame.f_code.co_name, frame.f_locals
+    if name == "msg_contents" and local.get("self") is listener.location:
+        left_out = tuple(make_iter(local.get("exclude") or ()))
+        return replace(origin, is_for_room=True, excluded=left_out)
+    if frame.f_code is DefaultObject.at_say.__code__:
+        if local["kwargs"].get("whisper"):
+            return replace(origin, receivers=tuple(make_iter(local["receivers"] or ())))
+        # It leaves out those whom it tells in other words.
+        return replace(origin, is_for_room=True, excluded=())
+    if (name, frame.f_globals.get("__name__")) == _EMOTES:
+        return replace(origin, receivers=tuple(local["receivers"]))
+    return replace(origin, is_coming=True) if name in _COMING else origin
+
+
+def _typed(origin: Origin, command: Command) -> Origin:
+    """An origin with the command that it is of."""
+    caller = command.caller
+    if not isinstance(caller, ObjectDB):  # an account
+        caller = getattr(getattr(command, "session", None), "puppet", None) or caller
+    parts = [getattr(command, name, None) for name in ("args", "rhs")]
+    typed = tuple(filter(None, (plain(part) for part in parts if isinstance(part, str))))
+    return replace(origin, caller=caller, key=str(command.key), typed=typed)
+
+
+def line_and_type(text: object) -> tuple[str, object]:
+    """A message's plain line and Evennia's type of it: it is a text, or a text and its options."""
+    parts = list(text) if isinstance(text, tuple | list) else [text]
+    options = parts[1] if len(parts) > 1 and isinstance(parts[1], dict) else {}
+    return plain(parts[0] if parts else ""), options.get("type")
 
 
 def act(function: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., Any]:

@@ -1,27 +1,36 @@
 """What a body sees: who and what is there, by the game's own locks and hooks, by which names.
 
-And stable ids of people and places, which are never used again, unlike dbrefs.
+And stable ids of people and places, which are never used again, unlike dbrefs. And one decision on
+who of the people in a room answers a line, for all assistants there.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 from django.conf import settings
-from evennia import AccountDB, DefaultCharacter, DefaultObject, ObjectDB, ScriptDB
+from evennia import AccountDB, DefaultCharacter, DefaultObject, DefaultRoom, ObjectDB, ScriptDB
 from evennia.typeclasses.models import TypedObject
 from evennia.utils.ansi import strip_ansi
 from evennia.utils.funcparser import FuncParser
 
 from evennia_ai.game.evennia_internals import stable_id as stable_id
-from evennia_ai.history.messages import MASK, Speaker
+from evennia_ai.history.messages import MASK, Message, Speaker
 from evennia_ai.language.script import normalized
+from evennia_ai.language.words import telling_words
+from evennia_ai.turns.runtime import TO
+from evennia_ai.turns.turn_taking import DIRECT, Line, Person, Talk, answerers
 
 # The stable id of a character or an account, as `aihistory/raw` shows it.
 STABLE_ID = re.compile(r"[oa]\d+\.\w+")
 PRIVATE_TAG = ("private", "evennia_ai")
 _DBREF = re.compile(r"(?<!\s)\s*\(#\d{1,20}\)$")
+_telling = lru_cache(maxsize=1_024)(telling_words)
+# A room's line reaches its listeners within this time, one after the other.
+SAME_LINE_S = 0.5
 
 
 def plain(text: object) -> str:
@@ -29,7 +38,7 @@ def plain(text: object) -> str:
     return normalized("NFC", str(strip_ansi(str(text or ""))).strip())
 
 
-def name_of(obj: "DefaultObject", looker: "DefaultObject | None" = None) -> str:
+def name_of(obj: DefaultObject, looker: DefaultObject | None = None) -> str:
     """What a looker, or a stranger, calls something: its sdesc, recog or mask where it has one."""
     if obj is looker:
         return plain(obj.key)
@@ -37,7 +46,7 @@ def name_of(obj: "DefaultObject", looker: "DefaultObject | None" = None) -> str:
     return " ".join(name.split()) or plain(obj.key)
 
 
-def names_of(obj: "DefaultObject", looker: "DefaultObject") -> tuple[str, ...]:
+def names_of(obj: DefaultObject, looker: DefaultObject) -> tuple[str, ...]:
     """All names by which a looker may know something; the true ones only if it is shown so."""
     name, key = name_of(obj, looker), plain(obj.key)
     if obj is not looker and name.lower() != key.lower():
@@ -45,12 +54,12 @@ def names_of(obj: "DefaultObject", looker: "DefaultObject") -> tuple[str, ...]:
     return (key, *(plain(alias) for alias in obj.aliases.all()))
 
 
-def is_private_room(room: "DefaultObject | None") -> bool:
+def is_private_room(room: DefaultObject | None) -> bool:
     """Whether a room is marked private: tag `private` of category `evennia_ai`."""
     return room is not None and is_tagged(room, PRIVATE_TAG)
 
 
-def is_tagged(obj: "TypedObject", tag: tuple[str, str]) -> bool:
+def is_tagged(obj: TypedObject, tag: tuple[str, str]) -> bool:
     """Whether something has a tag, of which key and category are given."""
     key, category = tag
     # By category, because Evennia caches that there is none; a key would be a query each time.
@@ -111,7 +120,7 @@ def is_assistant(obj: DefaultObject) -> bool:
     return getattr(type(obj), "is_assistant_body", False) and not obj.has_account
 
 
-def described(obj: "DefaultObject", looker: "DefaultObject") -> str:
+def described(obj: DefaultObject, looker: DefaultObject) -> str:
     """A description as a looker is shown it; empty where a thing has none of its own."""
     text = str(obj.get_display_desc(looker) or "")
     if text == str(getattr(obj, "default_description", "")):
@@ -121,7 +130,7 @@ def described(obj: "DefaultObject", looker: "DefaultObject") -> str:
     return plain(text)
 
 
-def face_of(obj: "DefaultObject", looker: "DefaultObject") -> str:
+def face_of(obj: DefaultObject, looker: DefaultObject) -> str:
     """The id by which a looker knows somebody: the stable id, or that of the mask they wear.
 
     Whom the lock `enable_recog` lets nobody recognize, as in Evennia's `rpsystem`, is known by the
@@ -133,13 +142,13 @@ def face_of(obj: "DefaultObject", looker: "DefaultObject") -> str:
     return f"{MASK}{blake2b(shown, digest_size=6).hexdigest()}"
 
 
-def speaker_of(obj: "TypedObject", listener: "TypedObject | None" = None) -> Speaker:
+def speaker_of(obj: TypedObject, listener: TypedObject | None = None) -> Speaker:
     """Who somebody is, for a message: the name that a listener knows, and the stable id."""
     name = str(obj.key) if listener is None else name_of(obj, listener)
     return Speaker(name, stable_id(obj))
 
 
-def player_ids(somebody: "TypedObject") -> tuple[str, ...]:
+def player_ids(somebody: TypedObject) -> tuple[str, ...]:
     """The stable ids of an account, or of a character's, with all its characters."""
     account = somebody if hasattr(somebody, "characters") else getattr(somebody, "account", None)
     people = [somebody, *((account, *account.characters.all()) if account is not None else ())]
@@ -156,3 +165,102 @@ def find(identifier: str) -> Any:
     # What Evennia has loaded it keeps; a query takes 0.3 ms.
     obj = model.get_cached_instance(int(number)) or model.objects.filter(pk=int(number)).first()
     return obj if obj is not None and stable_id(obj) == identifier else None
+
+
+@dataclass
+class RoomMemory:
+    """What is remembered of a room while the server runs.
+
+    Attributes:
+        talk: Who talked with whom.
+        line: The newest line.
+        chosen: Who answers it.
+        heard_by: The assistants that have asked so far.
+        cued_at: When one of its assistants spoke unasked last, seconds since the epoch.
+    """
+
+    talk: Talk = field(default_factory=Talk)
+    line: Line | None = field(default=None, repr=False)  # `examine` shows what a room remembers
+    chosen: tuple[str, ...] = ()
+    heard_by: set[str] = field(default_factory=set)
+    cued_at: float = float("-inf")
+
+
+def manners_of(room: DefaultRoom) -> RoomMemory:
+    """What is remembered of a room; it goes with the room's object."""
+    known = room.ndb.ai_manners
+    if known is None:
+        known = room.ndb.ai_manners = RoomMemory()
+    return known
+
+
+def is_to_answer(listener: DefaultCharacter, event: Message, at: float) -> bool:
+    """Whether a listener is the one, or among those, who answer what was just heard.
+
+    Evennia hands a line to its listeners one after the other, in one go. The first one's question
+    decides for all of them.
+
+    Args:
+        listener: An assistant's body.
+        event: A line it heard: said, posed, whispered or paged.
+        at: Now, in seconds since the epoch.
+    """
+    room = listener.location
+    if room is None or event.channel == "page":
+        return True
+    own, known, words = listener.stable_id, manners_of(room), event.content
+    if event.channel == "pose" and event.speaker is not None:  # what stands behind the name
+        name = event.speaker.key
+        words = words[len(name) :] if words.lower().startswith(name.lower()) else words
+    to = event.metadata.get(TO)
+    receivers = (to,) if to else (own,) if event.channel in DIRECT else ()
+    line = Line(event.speaker_id, words.strip(), event.channel or "say", at, receivers)
+    before = known.line
+    is_same = (
+        before is not None
+        and own not in known.heard_by
+        and at - before.at < SAME_LINE_S
+        and before == replace(line, at=before.at)
+    )
+    if not is_same:
+        speaker = find(event.speaker_id)
+        # Whether an assistant answers must not tell the speaker that somebody hidden is there.
+        visible = [speaker, *seen(room, speaker)] if speaker is not None else room.contents
+        around = [obj for obj in room.contents if is_assistant(obj) or obj in visible]
+        people = [_person(obj, speaker) for obj in filter(is_person, around)]
+        bodies = {stable_id(obj): obj for obj in room.contents if is_assistant(obj)}
+        known.chosen, known.talk = answerers(
+            line, people, known.talk, lambda id: _concern(bodies[id], line.text)
+        )
+        known.line, known.heard_by = line, set()
+    known.heard_by.add(own)
+    return own in known.chosen
+
+
+def _person(obj: DefaultObject, speaker: DefaultObject | None) -> Person:
+    names = names_of(obj, obj)
+    if speaker is not None:  # who may know it by another name, or somebody by that name
+        theirs = names_of(obj, speaker)
+        names = tuple(dict.fromkeys((*theirs, *names))) if is_assistant(obj) else theirs
+    script = obj.assistant if is_assistant(obj) else None
+    scripted = Person(stable_id(obj), names, "player" if obj.has_account else "scripted")
+    if script is None or not script.enabled:
+        return scripted
+
+    def assistant() -> Person:
+        attention, awake = script.config.attention, script.state.mode == "awake"
+        return replace(scripted, kind="assistant", attention=attention, awake=awake)
+
+    return script.survived("taking part in a talk", assistant, scripted)
+
+
+def _concern(body: DefaultCharacter, text: str) -> float:
+    """How much words concern an assistant: by its persona and by whom and what it knows."""
+
+    def known_words() -> set[str]:
+        names = [profile.name for profile in body.entities.called(text)]
+        return set().union(*map(_telling, (body.assistant.config.persona, *names)))
+
+    known = body.assistant.survived("weighing what was said", known_words, set())
+    said = _telling(text)
+    return len(said & known) / len(said) if said else 0.0

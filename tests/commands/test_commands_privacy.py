@@ -18,8 +18,7 @@ from evennia_ai import services, startstop
 from evennia_ai.assistant_script import all_scripts
 from evennia_ai.commands.privacy import EXPORT_EVERY_S, RETRY_S
 from evennia_ai.errors import StoreError
-from evennia_ai.game.people import _telling
-from evennia_ai.game.seeing import speaker_of, stable_id
+from evennia_ai.game.seeing import _telling, speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.history.stored import unseal

@@ -7,7 +7,7 @@ from functools import _lru_cache_wrapper
 from pathlib import Path
 
 import evennia_ai
-from evennia_ai.game.people import _telling
+from evennia_ai.game.seeing import _telling
 from evennia_ai.language.tables import language_of, tables
 from evennia_ai.llm_interaction.tokens import _short_tokens, counter_for
 from evennia_ai.mind.wire import is_work

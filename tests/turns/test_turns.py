@@ -8,8 +8,7 @@ from django.test import override_settings
 from evennia import create_object
 
 from evennia_ai.errors import BoundError, ModelError, NotObeyedError
-from evennia_ai.game.people import SAME_LINE_S, is_to_answer
-from evennia_ai.game.seeing import stable_id
+from evennia_ai.game.seeing import SAME_LINE_S, is_to_answer, stable_id
 from evennia_ai.game.world import GameHandler
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import NOTICED, Note

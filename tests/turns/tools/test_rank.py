@@ -6,7 +6,7 @@ from evennia.contrib.game_systems.containers.containers import CmdContainerGet
 
 from evennia_ai.commands import AssistantCmdSet
 from evennia_ai.errors import RankError
-from evennia_ai.game.rights import as_player
+from evennia_ai.game.evennia_internals import as_player
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import call
