@@ -54,7 +54,7 @@ _OFFLINE_GRACE_S = 5.0
 TRIAL_S = 30.0
 # Longest time of a probe.
 PROBE_S = 20.0
-# Longest wait for a second try. If the server asks for more, the next model is tried at once.
+# Longest wait for a try. If the server asks for more, the next model is tried at once.
 _MOST_WAIT_S = 30.0
 # A server is asked for its window again after this long: it may have been started anew.
 _ASK_AGAIN_S = 300.0
@@ -183,18 +183,24 @@ class ModelClient:
         began = self._clock()
         failures: dict[str, Failure] = {}
         outcomes: list[ModelReply | Failure] = []  # of every HTTP call
-        names = (request.model, *request.fallback_models)
+        names, ends = (request.model, *request.fallback_models), began + request.within_s
         for place, name in enumerate(names):
             where = self._endpoint(name, request.model)
             model = await self._look_up(where)
+            has_next = request.has_next or place + 1 < len(names)
+            # A request that nobody else would answer waits for the end of its model's rest.
+            most_wait_s = 0.0
+            if not (has_next or request.is_own):
+                most_wait_s = max(0.0, min(ends - self._clock(), _MOST_WAIT_S))
             # For a fallback nobody has made room for the reply yet.
             size = request.prompt_tokens + (request.max_tokens if place else 0)
             window = model.window(wire.window_of(self._ready().litellm, where.model))
             if request.prompt_tokens and window and size > window.tokens:
                 outcome: ModelReply | Failure = Failure("context_window")
+            elif model.rest_s > most_wait_s:
+                outcome = Failure("breaker_open")
             else:
-                has_next = request.has_next or place + 1 < len(names)
-                ends = began + request.within_s
+                await asyncio.sleep(model.rest_s)
                 outcome = await self._ask(request, where, ends, has_next, outcomes)
             if isinstance(outcome, ModelReply):
                 tokens = outcome.prompt_tokens or request.prompt_tokens
@@ -251,7 +257,7 @@ class ModelClient:
         def share_s() -> float:
             return max(0.0, ends - self._clock()) / (2 if has_next else 1)
 
-        while not model.is_resting:
+        while True:
             limit_s = min(request.timeout_s, share_s())
             if where.is_offline:
                 limit_s = max(_OFFLINE_GRACE_S, limit_s)
@@ -282,7 +288,6 @@ class ModelClient:
                 return outcome
             is_second = True
             await asyncio.sleep(wait_s)
-        return Failure("breaker_open")
 
     async def _attempt(
         self, where: wire.Endpoint, request: ModelRequest, limit_s: float, profile: Profile

@@ -75,9 +75,9 @@ class Model:
             self.refused = Window(half, HALVED)
 
     @property
-    def is_resting(self) -> bool:
-        """Whether no call may go out now."""
-        return self.now() < self.rests_until
+    def rest_s(self) -> float:
+        """Seconds until a call may go out; 0 if it may now."""
+        return max(0.0, self.rests_until - self.now())
 
     def rest(self, seconds: float) -> None:
         """Leave it alone for a while."""

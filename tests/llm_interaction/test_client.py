@@ -522,10 +522,22 @@ class TestBreakerAndCancellation(LoopbackCase):
             clock.advance(waited_s)
             self.assertEqual(self.ask(model="a", fallback_models=("b",)).model, "b")
             self.assertEqual([body["model"] for body in self.server.bodies].count("a"), times)
-        self.assertEqual(self.fail(model="a").kind, "breaker_open")
+        self.assertEqual(self.fail(model="a", within_s=5.0).kind, "breaker_open")
         clock.advance(10)
         for _ in range(3):
             self.assertEqual(self.fail(model="a").kind, "server")
+
+    def test_the_only_model_is_waited_for(self):
+        """A rest that ends in time costs a request nothing where no other level would answer."""
+        for asked, kind in (({}, ""), ({"has_next": True}, "breaker_open")):
+            with self.subTest(asked):
+                self.client.models.of("openai/any").rest(0.4)
+                began = time.monotonic()
+                if kind:
+                    self.assertEqual(self.fail(**asked).kind, kind)
+                    continue
+                self.assertEqual(self.ask(**asked).attempts, 1)
+                self.assertGreaterEqual(time.monotonic() - began, 0.4)
 
     def test_bad_requests_do_not_open_it(self):
         """A request that is refused as such says nothing against the model."""

@@ -20,10 +20,10 @@ class TestRest(unittest.TestCase):
         for rest_s, waited_s, is_resting in ((10, 0, True), (5, 9, True), (0, 2, False)):
             model.rest(rest_s)
             clock.advance(waited_s)
-            self.assertIs(model.is_resting, is_resting)
+            self.assertIs(model.rest_s > 0, is_resting)
         model.rest(9_999)
         clock.advance(301)
-        self.assertFalse(model.is_resting)
+        self.assertEqual(model.rest_s, 0)
 
 
 class TestBook(unittest.TestCase):
