@@ -22,7 +22,7 @@ ALLOWED = {
     "staff/cards.py": "whether there is a history: old talk goes into none",
     "staff/doctor.py": "nothing of it: reading puts aside what is none",
     "staff/status.py": "counts",
-    "staff/lines.py": "ids of summaries, to have them made again",
+    "staff/acts.py": "ids of summaries, to have them made again",
     "turns/agent_loop.py": "the request of the turn itself",
     "turns/assistant.py": "whether a line was answered, and in which language somebody spoke",
 }

@@ -18,12 +18,11 @@ from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import SPEECH
 from evennia_ai.staff import doctor
+from evennia_ai.staff.acts import Acts
 from evennia_ai.staff.bodies import body_class, good_name, new_body
-from evennia_ai.staff.control import put_to_sleep, switch
 from evennia_ai.staff.export import export_and_delete, import_assistant, read_export
 from evennia_ai.staff.kept import KeptOf, kept_line
-from evennia_ai.staff.lines import LineActs
-from evennia_ai.staff.show import ago, as_records, escaped
+from evennia_ai.staff.show import ago
 from evennia_ai.staff.status import facts_or_trouble, overview
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
@@ -74,10 +73,10 @@ class CmdAI(AssistantCommand):
             text = _FOR_ADMINS.sub("", text)
         return text if self.access(caller, "build") else _FOR_STAFF.sub("", text)
 
-    def _switch(self) -> str:
+    def full_switch(self) -> str:
         if [each.lower() for each in self.switches] == ["why", "full"]:
             self.switches, self.is_full = ["why"], True
-        found = super()._switch()
+        found = super().full_switch()
         if found not in self.player_switches and not self.access(self.caller, "build"):
             typed = ", ".join(f"ai/{switch}" for switch in self.player_switches)
             raise Refusal(f"Players may type: {typed}. See: help ai")
@@ -157,43 +156,40 @@ class CmdAI(AssistantCommand):
         # Of the session, because a menu of the body would go on at the next login.
         ask_builder(self.session or self.caller, self.caller)
 
-    def do_start(self) -> None:
-        self.tell(switch(self.own_assistant(), on=True))
+    def do_start(self) -> Steps[None]:
+        """Switch it on, send it to sleep, or wake it."""
+        self.tell((yield self.acts(is_own=True).do(self.switch)))
+
+    do_sleep = do_wake = do_start
 
     def do_stop(self) -> Steps[None]:
-        script = self.own_assistant()
-        name = script.obj.key
-        self.tell(switch(script, on=False))
+        acts = self.acts(is_own=True)
+        script, name = acts.script, acts.script.obj.key
+        self.tell(acts.switch(on=False))
         if script.runtime.lock.is_exclusive:
             self.tell(_WAITS.format(name))
             yield script.run_exclusive(lambda: None)
             self.tell(f"{name} has finished.")
-
-    def do_sleep(self) -> None:
-        """Send it to sleep, or wake it by that switch."""
-        self.tell(put_to_sleep(self.own_assistant(), sleeps=self._switch() == "sleep"))
-
-    do_wake = do_sleep
 
     def do_approve(self) -> Steps[None]:
         """Let it do a call that waits, or not by that switch; without a number list what waits."""
         script, typed = self.own_assistant(), str(self.rhs or "").strip()
         name, seen, calls = script.obj.key, self.seen(script), waiting_calls(script)
         if not typed:
-            now, lines = script.now(), [f"{name} waits for approval of:"]
+            lines = [f"{name} waits for approval of:"] if calls else []
             for call in calls:
-                known = seen.shows(call.known_to)
-                line = call.line if known else f"{call.number}: made in private talk, for admins"
-                lines.append(f"{line} ({ago(now - call.at)})")
-            nothing = f"Nothing that {name} would do waits for approval."
-            return self.page(as_records(lines) if calls else nothing)
+                line = f"{call.number}: made in private talk, for admins"
+                if seen.shows(call.known_to):
+                    line = call.line
+                lines.append(f"{line} ({ago(script.now() - call.at)})")
+            return self.show(lines, f"Nothing that {name} would do waits for approval.")
         call = next((call for call in calls if str(call.number) == typed), None)
         if call is None:
             raise Refusal(f"No call {typed[:9]} of {name} waits. See: ai/approve {self.lhs}")
         if not seen.shows(call.known_to):
             raise Refusal(f"Call {typed} was made in private talk; admins decide on it.")
         number, by = call.number, stable_id(self.caller)
-        if self._switch() == "approve":
+        if self.switch == "approve":
             text = yield script.between_turns(lambda: approve(script, number, by))
             return self.tell(f"{name}: {text}")
         refused = yield script.between_turns(lambda: refuse(script, number, by))
@@ -218,17 +214,15 @@ class CmdAI(AssistantCommand):
 
     def do_undo(self) -> None:
         """Take its newest answer back, and have it answer again by that switch."""
-        script, is_again = self.assistant(), self._switch() == "again"
-        is_staff, audience = script.may_change(self.caller), private([stable_id(self.caller)])
-        if is_staff and self.is_admin:
-            audience = STAFF
-        acts = LineActs(script, script.seen(audience), self.caller)
-        askers = () if is_staff else player_ids(self.caller)
-        reply = acts.newest_reply(askers, used=not is_again)
-        if reply is None:
-            whom = "anybody" if is_staff else "you"
-            raise Refusal(f"{script.obj.key} has given {whom} no answer that is still at hand.")
-        self.tell(acts.again(reply) if is_again else acts.undo(reply))
+        script, audience = self.assistant(), private([stable_id(self.caller)])
+        askers = player_ids(self.caller)
+        if script.may_change(self.caller):
+            askers = ()
+            if self.is_admin:
+                audience = STAFF
+        acts = Acts(script, script.seen(audience), self.caller)
+        act = acts.again if self.switch == "again" else acts.undo
+        self.tell(act(askers))
 
     do_again = do_undo
 
@@ -247,7 +241,7 @@ class CmdAI(AssistantCommand):
         )
         names = " and ".join(script.obj.key for script in scripts) or "No assistant"
         nothing = f"Beside what was said, nothing is kept of you by {names}. See: help aiforget"
-        self.page(as_records([*lines, hint]) if lines else escaped(nothing))
+        self.show([*lines, hint] if lines else [nothing])
 
     def _change_kept(self) -> Steps[None]:
         wanted, colon, text = self.words().partition(":")
@@ -304,7 +298,7 @@ class CmdAI(AssistantCommand):
         except Exception:
             body.delete()
             raise
-        self.tell_records([*notes, f"{key} is here and listens."])
+        self.show([*notes, f"{key} is here and listens."])
 
     def do_doctor(self) -> Steps[None]:
         self.tell("Checking the installation ...")

@@ -22,6 +22,7 @@ from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.language.script import folded as letters
 from evennia_ai.language.script import normalized
 from evennia_ai.rag_memory.seen import Seen
+from evennia_ai.staff.acts import Acts, check_owner
 from evennia_ai.staff.show import as_records, cell, escaped
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class AssistantCommand(MuxCommand):
     switches_known: tuple[str, ...] = ()
     # Those that need the command's `admin` lock, too; an empty name stands for no switch.
     admin_switches: tuple[str, ...] = ()
+    switch = ""  # the full name of the one that was typed
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Note its switches, which are named like their methods."""
@@ -59,9 +61,15 @@ class AssistantCommand(MuxCommand):
 
     @inlineCallbacks
     def _run(self) -> Steps[None]:
-        steps = getattr(self, f"do_{self._switch()}".rstrip("_"))()
+        self.switch = self.full_switch()
+        steps = getattr(self, f"do_{self.switch}".rstrip("_"))()
         if steps is not None:
             yield from steps
+
+    def act(self) -> Steps[None]:
+        """Do what the switch says to what stands right of the equals sign."""
+        wanted = self.words()
+        self.tell((yield self.acts().do(self.switch, wanted)))
 
     def _failed(self, failure: Failure) -> None:
         if failure.check(AssistantError):
@@ -87,7 +95,7 @@ class AssistantCommand(MuxCommand):
         """What the caller may see of an assistant."""
         return script.seen(self.audience)
 
-    def _switch(self) -> str:
+    def full_switch(self) -> str:
         """The full name of the switch, or an empty text, if the caller may use it."""
         typed = [switch.lower() for switch in self.switches if switch] or [""]
         known, first = self.switches_known, typed[0]
@@ -107,9 +115,13 @@ class AssistantCommand(MuxCommand):
     def own_assistant(self, name: str | None = None) -> AssistantScript:
         """The same, if the caller may change this assistant; otherwise `Refusal`."""
         script = self.assistant(name)
-        if not script.may_change(self.caller):
-            raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
+        check_owner(script, self.caller)
         return script
+
+    def acts(self, is_own: bool = False) -> Acts:
+        """What the caller may do to the assistant named, which must be theirs to change if so."""
+        script = self.own_assistant() if is_own else self.assistant()
+        return Acts(script, self.seen(script), self.caller)
 
     def confirms(self, act: str, question: str, subject: str) -> bool:
         """Whether the caller was asked this within the last minute and now types ``= yes``.
@@ -121,7 +133,7 @@ class AssistantCommand(MuxCommand):
         says_yes = str(self.rhs or "").strip().lower() == "yes"
         if says_yes and self.repeats(act):
             return True
-        command = f"{self.key}/{self._switch()}".rstrip("/") + f" {subject}"
+        command = f"{self._form} {subject}"
         if self.rhs is not None and not says_yes:
             raise Refusal(f"Only `yes` may stand behind the equals sign. Type: {command}")
         self.caller.ndb.evennia_ai_asked = (act, time.time())
@@ -139,10 +151,13 @@ class AssistantCommand(MuxCommand):
         return is_again
 
     @property
+    def _form(self) -> str:
+        return f"{self.key}/{self.switch}".rstrip("/")
+
+    @property
     def usage(self) -> str:
         """How the switch is typed, as the help says."""
-        form = re.escape(f"{self.key}/{self._switch()}".rstrip("/"))
-        usage = re.findall(rf"^ *({form} .*)", self.__doc__ or "", re.M)[-1]
+        usage = re.findall(rf"^ *({re.escape(self._form)} .*)", self.__doc__ or "", re.M)[-1]
         return f"Usage: {usage.partition('  - ')[0]}"
 
     def words(self) -> str:
@@ -155,9 +170,9 @@ class AssistantCommand(MuxCommand):
         """Send a text, escaped."""
         self.caller.msg(escaped(text))
 
-    def tell_records(self, records: Iterable[object]) -> None:
-        """Send records, escaped."""
-        self.caller.msg(as_records(records))
+    def show(self, records: Iterable[object], empty: str = "") -> None:
+        """Show records, escaped, page by page; `empty` if there are none."""
+        self.page(as_records(records) or escaped(empty))
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         """Rows under heads; for a screen reader a line each, ``Name: Aria. Mode: awake``."""

@@ -33,6 +33,6 @@ class CmdAIBudget(AssistantCommand):
         if event is None:
             budget = draft_prompt(script, script.obj).budget
             lines = [str(budget), "No turn was logged yet: this is what the next prompt holds."]
-            return self.tell_records(lines + [f"Note: {note}" for note in budget.notes])
+            return self.show(lines + [f"Note: {note}" for note in budget.notes])
         lines = [str(event), f"{moment(utc_iso(event.at))} UTC, model {event.model}", *cuts(event)]
-        self.tell_records(lines)
+        self.show(lines)

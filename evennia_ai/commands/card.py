@@ -21,7 +21,6 @@ from evennia_ai.staff.cards import (
     take_chat,
     usable_card,
 )
-from evennia_ai.staff.show import as_records
 
 
 class CmdAICard(AssistantCommand):
@@ -58,12 +57,12 @@ class CmdAICard(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
     def do(self) -> Steps[None]:
-        self.page(as_records((yield on_disk(file_names)) or ["There are no files yet."]))
+        self.show((yield on_disk(file_names)), "There are no files yet.")
 
     def do_show(self) -> Steps[None]:
         data = yield file_data(self.args)
         _, lines = yield on_disk(described, data, time.time())
-        self.page(as_records(lines))
+        self.show(lines)
 
     def do_import(self) -> Steps[None]:
         file, _, typeclass = self.lhs.partition(":")
@@ -76,8 +75,8 @@ class CmdAICard(AssistantCommand):
                 raise Refusal(
                     f"{card.name} is here already: its {replaced}. Type it again to confirm."
                 )
-            return self.tell_records(take_card(script, card, file, self.caller.key))
-        self.tell_records(make_of_card(self.caller, card, file, typeclass))
+            return self.show(take_card(script, card, file, self.caller.key))
+        self.show(make_of_card(self.caller, card, file, typeclass))
 
     def do_export(self) -> Steps[None]:
         path = yield export_card(self.own_assistant(), self.rhs or "")
@@ -92,4 +91,4 @@ class CmdAICard(AssistantCommand):
         person, script = only_one(found, nobody, many), self.own_assistant()
         by = self.caller.key
         take = partial(take_chat, script, person, file, by, named)
-        self.tell_records((yield script.run_exclusive(take)))
+        self.show((yield script.run_exclusive(take)))

@@ -6,7 +6,7 @@ from evennia_ai.errors import Refusal
 from evennia_ai.history.verification import verify
 from evennia_ai.sleep.compaction.compact import Skipped
 from evennia_ai.sleep.compaction.rollback import latest, rollback_compaction
-from evennia_ai.staff.control import compact_now, outcome_line
+from evennia_ai.staff.acts import outcome_line
 from evennia_ai.staff.show import counted, moment
 from evennia_ai.staff.status import compaction_state
 
@@ -49,14 +49,13 @@ class CmdCompact(AssistantCommand):
     admin_switches = ("", "rollback", "verify", "on", "off")
 
     def do(self) -> Steps[None]:
-        script, instructions = self.assistant(), self.rhs or None
-        name = script.obj.key
+        acts = self.acts()
+        script, name = acts.script, acts.script.obj.key
         if not script.config.compact_enabled:
             raise Refusal(outcome_line(name, Skipped("compaction disabled")))
         wait = "" if script.runtime.lock.running is None else " when its turn is over"
         self.tell(f"{name} begins to compact its history{wait}.")
-        outcome, more = yield script.run_exclusive(lambda: compact_now(script, instructions))
-        self.tell(outcome_line(name, outcome) + more)
+        self.tell((yield acts.compacted(self.rhs or None)))
 
     def do_rollback(self) -> Steps[None]:
         script = self.assistant()
@@ -89,17 +88,17 @@ class CmdCompact(AssistantCommand):
         name, (count, _) = script.obj.key, script.history.recorded
         segments = counted(script.history.segment_count(), "archive segment")
         lines = [f"{each.kind}: {each.detail}" for each in violations]
-        head = (
-            f"{name}: proven. Every message ever recorded ({count:,}) is live or in the "
-            f"archive ({segments}), and its checksum matches."
-        )
-        self.tell_records(
-            [f"{name}: {counted(len(lines), 'violation')}:", *lines] if lines else [head]
-        )
+        head = f"{name}: {counted(len(lines), 'violation')}:"
+        if not lines:
+            head = (
+                f"{name}: proven. Every message ever recorded ({count:,}) is live or in the "
+                f"archive ({segments}), and its checksum matches."
+            )
+        self.show([head, *lines])
 
     def do_on(self) -> None:
         """Switch compaction on, or off by that switch."""
-        script, on = self.assistant(), self._switch() == "on"
+        script, on = self.assistant(), self.switch == "on"
         script.state.configure({"compact_enabled": on})
         script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
         text = f"Compaction of {script.obj.key}: {compaction_state(script)}."

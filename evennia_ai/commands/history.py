@@ -22,9 +22,9 @@ from evennia_ai.history.messages import COMINGS, Message, utc_iso
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.compact import report_line
+from evennia_ai.staff.acts import line_state
 from evennia_ai.staff.explanation import explanation, found_reply, whole_prompt
 from evennia_ai.staff.export import export_assistant
-from evennia_ai.staff.lines import LineActs, line_state
 from evennia_ai.staff.show import (
     Slices,
     as_json,
@@ -150,23 +150,13 @@ class CmdAIHistory(AssistantCommand):
     def do_search(self) -> Steps[None]:
         yield from search_memory(self, self.words())
 
-    def do_remove(self) -> Steps[None]:
-        """Use a line no more, or again by that switch."""
-        words, acts = self.words(), self._line_acts()
-        act = acts.remove if self._switch() == "remove" else acts.restore
-        self.tell((yield act(words)))
-
-    do_restore = do_remove
+    do_remove = do_restore = AssistantCommand.act
 
     def do_correct(self) -> Steps[None]:
         words, colon, text = self.words().partition(":")
         if not colon:
             raise Refusal(self.usage)
-        self.tell((yield self._line_acts().correct(words.strip(), text)))
-
-    def _line_acts(self) -> LineActs:
-        script = self.assistant()
-        return LineActs(script, self.seen(script), self.caller)
+        self.tell((yield self.acts().correct_line(words.strip(), text)))
 
     def do_export(self) -> Steps[None]:
         script = self.assistant()

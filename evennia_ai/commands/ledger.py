@@ -14,7 +14,7 @@ from evennia_ai.rag_memory.ledger import (
     living_of,
     people_named,
 )
-from evennia_ai.staff.memory import note_called
+from evennia_ai.staff.acts import note_called
 from evennia_ai.staff.show import audience_mark, escaped, moment
 from evennia_ai.turns.tools.journal import report_proposal
 
@@ -53,7 +53,7 @@ class CmdAIRemember(AssistantCommand):
     def do(self) -> None:
         script = self.assistant()
         if self.rhs:
-            return self._add(script, self.rhs, is_public=self._is_staff())
+            return self._add(script, self.rhs, is_public=self.is_admin)
         own, name = stable_id(self.caller), script.obj.key
         notes = living_of(script.seen(private([own])).notes(), own)
         head = f"What {name} never forgets about you ({len(notes)}):"
@@ -69,10 +69,7 @@ class CmdAIRemember(AssistantCommand):
 
     def do_rule(self) -> None:
         text = self.words()
-        self._add(self.assistant(), text, is_public=self._is_staff(), kind=RULE)
-
-    def _is_staff(self) -> bool:
-        return bool(self.access(self.caller, "admin"))
+        self._add(self.assistant(), text, is_public=self.is_admin, kind=RULE)
 
     def do_forget(self) -> None:
         wanted = self.words()
@@ -83,7 +80,7 @@ class CmdAIRemember(AssistantCommand):
 
     def _add(self, script: AssistantScript, text: str, is_public: bool, kind: str = FACT) -> None:
         by = speaker_of(self.caller, script.obj)
-        waits = is_public and not self._is_staff()
+        waits = is_public and not self.is_admin
         named = people_named(text, script.game.people_in(text))
         note = script.ledger.add(
             text,

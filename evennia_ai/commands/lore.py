@@ -11,7 +11,7 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.services import on_disk
 from evennia_ai.staff import lore as acts
 from evennia_ai.staff.cards import card_contents, export_book
-from evennia_ai.staff.show import as_record, as_records, counted
+from evennia_ai.staff.show import as_record, counted
 
 
 class CmdAILore(AssistantCommand):
@@ -58,7 +58,7 @@ class CmdAILore(AssistantCommand):
             f"{b.name}: {counted(len(b.facts), 'fact')}, known to {acts.know_text(b.know)}"
             for b in books
         ]
-        self.page(as_records(rows) or "There is no lore yet. See: help ailore")
+        self.show(rows, "There is no lore yet. See: help ailore")
 
     def do_list(self) -> None:
         book = acts.book_named(self.args)
@@ -81,7 +81,7 @@ class CmdAILore(AssistantCommand):
 
     def do_on(self) -> None:
         """Use it again, or no more by that switch."""
-        self.tell(acts.change(self.args, on=self._switch() == "on"))
+        self.tell(acts.change(self.args, on=self.switch == "on"))
 
     do_off = do_on
 
@@ -103,7 +103,7 @@ class CmdAILore(AssistantCommand):
         if name.lower() in lore().books() and not self.repeats(f"book {name} {self.lhs}"):
             raise Refusal(f"There is a book {name} already. Type it again to replace its facts.")
         book, notes = acts.take_book(read, acts.book_for(name), self.lhs)
-        self.tell_records([f"{book.name}: {said[0]}.", *notes, *said[1:]])
+        self.show([f"{book.name}: {said[0]}.", *notes, *said[1:]])
 
     def do_export(self) -> Steps[None]:
         path = yield export_book(acts.book_named(self.args))
@@ -111,4 +111,4 @@ class CmdAILore(AssistantCommand):
 
     def do_test(self) -> Steps[None]:
         lines = yield acts.found_lines(self.assistant(), self.words())
-        self.page(as_records(lines))
+        self.show(lines)

@@ -15,8 +15,8 @@ from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
-from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import as_records, audience_mark, moment
+from evennia_ai.staff.status import memory_status
 
 
 class CmdAIMemory(AssistantCommand):
@@ -73,7 +73,7 @@ class CmdAIMemory(AssistantCommand):
             yield from self.do_status()
 
     def do_status(self) -> Steps[None]:
-        self.tell_records((yield memory_status(self.assistant())))
+        self.show((yield memory_status(self.assistant())))
 
     def do_entities(self) -> None:
         script = self.assistant()
@@ -102,21 +102,15 @@ class CmdAIMemory(AssistantCommand):
         head = f"The ledger of {name} ({len(entries)}):"
         self.listing(entries, note_text, head, f"The ledger of {name} is empty.")
 
-    def do_approve(self) -> Steps[None]:
-        """Do what the switch says to a note, an entry or a player."""
-        wanted, script = self.words(), self.assistant()
-        acts = MemoryActs(script, self.seen(script), self.caller, wanted)
-        self.tell((yield acts.do(self._switch())))
-
-    do_reject = do_forget = do_release = do_approve
+    do_approve = do_reject = do_forget = do_release = AssistantCommand.act
 
     def do_quarantine(self) -> Steps[None] | None:
         script = self.assistant()
         if self.rhs:
-            return self.do_approve()
+            return self.act()
         held = sorted(script.memory.quarantine.sources.items(), key=lambda pair: pair[1]["at"])
         rows = [f"{p['name'] or 'a line'} ({each}), since {moment(p['at'])}" for each, p in held]
-        self.page(as_records(rows) or f"{script.obj.key} has nobody in quarantine.")
+        self.show(rows, f"{script.obj.key} has nobody in quarantine.")
         return None
 
     def do_rebuild(self) -> Steps[None]:

@@ -19,7 +19,7 @@ from evennia_ai.privacy.requests import (
     is_running,
     queued,
 )
-from evennia_ai.staff.memory import people_called
+from evennia_ai.staff.acts import people_called
 
 # How often a player may ask, and how soon again after a run that failed: each time the game's
 # database is rewritten.

@@ -1,7 +1,6 @@
 """`aistatus`: the state of an assistant."""
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.staff.show import as_records
 from evennia_ai.staff.status import status_or_trouble
 
 
@@ -26,4 +25,4 @@ class CmdAIStatus(AssistantCommand):
     locks = "cmd:perm(Builder)"
 
     def do(self) -> None:
-        self.page(as_records(status_or_trouble(self.assistant(self.args))))
+        self.show(status_or_trouble(self.assistant(self.args)))

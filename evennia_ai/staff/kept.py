@@ -31,7 +31,7 @@ from evennia_ai.rag_memory.ledger import (
     people_named,
 )
 from evennia_ai.rag_memory.profile import Observation, current
-from evennia_ai.staff.memory import MemoryActs
+from evennia_ai.staff.acts import Acts
 from evennia_ai.staff.show import audience_mark, moment
 from evennia_ai.turns.moderation import judge
 from evennia_ai.turns.tools.journal import report_proposal
@@ -186,7 +186,7 @@ class KeptOf:
             elif kept.is_own and kept.kind == "journal":
                 script.memory.withdraw_entry(wanted)
         if kept.is_own and kept.kind == "journal":
-            yield MemoryActs(script, self.seen, self.caller, wanted).forget()
+            yield Acts(script, self.seen, self.caller).forget_entry(wanted)
 
     def _observe(self, text: str) -> None:
         """Store a line of the player's, and what it says as an observation of them."""

@@ -5,6 +5,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from twisted.internet.defer import inlineCallbacks
+
+from evennia_ai.background import Steps
+from evennia_ai.errors import AssistantError
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.stored import aside
 from evennia_ai.llm_interaction.contexts import CONTEXTS
@@ -142,6 +146,26 @@ def stored_lines(script: "AssistantScript") -> list[str]:
         f"Summaries: {len(history.summary_ids())}",
         f"Journal: {journal.count()} entries, {waiting}{more} not yet consolidated",
         f"Entity profiles: {len(script.obj.entities.profiles())}",
+    ]
+
+
+@inlineCallbacks
+def memory_status(script: "AssistantScript") -> Steps[list[str]]:
+    """Counts of every kind of memory; fires with lines of text."""
+    indexed = yield script.memory.count()
+    try:
+        status = yield script.mind.memories.status()
+        own = yield script.mind.memories.ids(script.scope)
+    except AssistantError as error:
+        semantic = f"does not work: {error}"
+    else:
+        works = "works" if status["ok"] else "does not work"
+        semantic = f"{works} ({status['detail']}); {len(own)} memories"
+    return [
+        f"Memory of {script.obj.key}",
+        f"Search index: {'cannot be read' if indexed is None else f'{indexed} items'}",
+        f"Semantic memory: {semantic}",
+        *stored_lines(script),
     ]
 
 

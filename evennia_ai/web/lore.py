@@ -2,7 +2,6 @@
 
 import re
 import time
-from typing import Any
 
 from django.http import Http404
 from twisted.internet.defer import inlineCallbacks
@@ -24,11 +23,11 @@ from evennia_ai.staff.cards import (
     usable_card,
 )
 from evennia_ai.staff.lore import add_fact, change, fact_line, found_lines, know_text
-from evennia_ai.web.site import Visit
+from evennia_ai.web.site import Shown, Visit
 
 
 @inlineCallbacks
-def cards(visit: Visit) -> Steps[dict[str, Any]]:
+def cards(visit: Visit) -> Steps[Shown]:
     """The files in the folder of cards, and what one of them holds."""
     names, chosen = (yield on_disk(file_names)), visit.asked.get("file", "")
     kind, lines, trouble = "", list[str](), ""
@@ -56,7 +55,7 @@ def picture(visit: Visit) -> Steps[bytes]:
 @inlineCallbacks
 def change_cards(visit: Visit) -> Steps[str]:
     """Keep a file that was sent, or make an assistant of one; fires with a sentence."""
-    if visit.sent.get("act") != "make":
+    if visit.sent["act"] == "upload":
         kept: str = yield take_file(visit)
         return kept
     file = visit.sent.get("file", "")
@@ -83,7 +82,7 @@ def take_file(visit: Visit) -> Steps[str]:
 
 
 @inlineCallbacks
-def books(visit: Visit) -> Steps[dict[str, Any]]:
+def books(visit: Visit) -> Steps[Shown]:
     """All books with their facts, and what a line would find."""
     scripts = all_assistants()
     asked, line = visit.asked.get("assistant", ""), visit.asked.get("q", "").strip()[:400]
@@ -107,11 +106,9 @@ def books(visit: Visit) -> Steps[dict[str, Any]]:
 def change_books(visit: Visit) -> str:
     """Add a fact, or switch one on or off; returns a sentence."""
     sent = visit.sent
-    act, wanted = sent.get("act", ""), sent.get("id", "")
+    act, wanted = sent["act"], sent.get("id", "")
     if act == "add":
         by = stable_id(visit.account)
         fact = add_fact(sent.get("book", ""), sent.get("keys", ""), sent.get("text", ""), by)
         return f"Added: {fact_line(fact)}"
-    if act in ("on", "off"):
-        return change(wanted, on=act == "on")
-    raise Refusal("There is no such act.")
+    return change(wanted, on=act == "on")

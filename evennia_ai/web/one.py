@@ -10,7 +10,6 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
-from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.archive import COMMITTED, SummaryRecord, absorbed_by, state_of
 from evennia_ai.history.audience import PUBLIC, STAFF
@@ -23,16 +22,14 @@ from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import report_line
+from evennia_ai.staff.acts import Acts, line_state
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
-from evennia_ai.staff.control import compact_now, outcome_line, put_to_sleep, switch
 from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
-from evennia_ai.staff.lines import LineActs, line_state
-from evennia_ai.staff.memory import MemoryActs, memory_status
 from evennia_ai.staff.show import cuts, marked, moment, speaker_label
-from evennia_ai.staff.status import room_name, status_or_trouble, warnings
+from evennia_ai.staff.status import memory_status, room_name, status_or_trouble, warnings
 from evennia_ai.turns.contributors import contributors
 from evennia_ai.turns.runtime import ANSWER
-from evennia_ai.web.site import Visit, number, plain
+from evennia_ai.web.site import Shown, Visit, number, plain
 
 PAGE_LINES, SCENE_LINES, FOUND, JOURNAL_LINES = 50, 60, 30, 50
 # Lines before and after a message that its page shows.
@@ -44,7 +41,7 @@ MOST_ROWS, MOST_REPORTS, MOST_DEEP = 400, 100, 12
 _SOURCE = re.compile(r"  \(([ms]\w+)\)(?!.*no longer stored$)")
 
 
-def state(visit: Visit) -> dict[str, Any]:
+def state(visit: Visit) -> Shown:
     """What `aistatus` shows, and what can be switched."""
     script = visit.assistant
     head, *lines = status_or_trouble(script)
@@ -57,36 +54,16 @@ def state(visit: Visit) -> dict[str, Any]:
     }
 
 
-def change_state(visit: Visit) -> str:
-    """Do what a button of the state's page names; returns a sentence."""
-    script, act = visit.assistant, visit.sent.get("act", "")
-    if not script.may_change(visit.account):
-        raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
-    if act in ("start", "stop"):
-        return switch(script, on=act == "start")
-    if act in ("sleep", "wake"):
-        return put_to_sleep(script, sleeps=act == "sleep")
-    if act == "undo":
-        acts = LineActs(script, visit.seen, visit.account)
-        reply = acts.newest_reply(used=True)
-        if reply is None:
-            raise Refusal(f"{script.obj.key} has given no answer that is still at hand.")
-        return acts.undo(reply)
-    if act == "compact" and visit.is_admin:
-        script.survived("a compaction", lambda: _compacted(script), None)
-        return f"{script.obj.key} begins to compact. Its report will stand on the page Summaries."
-    raise Refusal("There is no such act.")
+def change(visit: Visit) -> "Deferred[str]":
+    """Do what a button names to the assistant, to a line, or to its memory."""
+    sent = {name: text.strip() for name, text in visit.sent.items()}
+    wanted = sent.get("id") or sent.get("player") or visit.asked.get("message", "")
+    acts = Acts(visit.assistant, visit.seen, visit.account)
+    return acts.do(sent["act"], wanted, sent.get("text", ""))
 
 
 @inlineCallbacks
-def _compacted(script: AssistantScript) -> Steps[None]:
-    """Compact the history, and tell staff what came of that."""
-    outcome, more = yield script.run_exclusive(lambda: compact_now(script))
-    script.tell_staff(outcome_line(script.obj.key, outcome) + more)
-
-
-@inlineCallbacks
-def talk(visit: Visit) -> Steps[dict[str, Any]]:
+def talk(visit: Visit) -> Steps[Shown]:
     """What was said, newest first, by words, speaker and channel; older pages begin before an id.
 
     Of private talk alone if the address asks for that.
@@ -123,7 +100,7 @@ def talk(visit: Visit) -> Steps[dict[str, Any]]:
     return {**wants, "lines": lines, "channels": sorted(channels), "older": older_than}
 
 
-def scene(visit: Visit) -> dict[str, Any]:
+def scene(visit: Visit) -> Shown:
     """Who said what to whom in one room, as the assistant heard it, oldest first."""
     script, speaks, lines = visit.assistant, visit.assistant.tools.traits.speaks, list[Message]()
     place, names = script.obj.location, dict[str, str]()
@@ -139,7 +116,7 @@ def scene(visit: Visit) -> dict[str, Any]:
         is_talk = message.role in ("user", "assistant") and not message.is_summary
         if at == chosen and is_talk and spoken(message, speaks).strip():
             lines.append(message)
-    newest, rows = lines[-SCENE_LINES:], list[dict[str, Any]]()
+    newest, rows = lines[-SCENE_LINES:], list[Shown]()
     for message in newest:
         to, verb = names.get(message.metadata.get(ASKER, ""), ""), message.channel or "say"
         if message.role == "user" and message.metadata.get(ANSWER):
@@ -161,7 +138,7 @@ def scene(visit: Visit) -> dict[str, Any]:
     }
 
 
-def message_row(script: AssistantScript, message: Message) -> dict[str, Any]:
+def message_row(script: AssistantScript, message: Message) -> Shown:
     """A message for a template."""
     made = (call["function"] for call in message.tool_calls)
     calls = [f"{call['name']} {call['arguments']}" for call in made]
@@ -177,7 +154,7 @@ def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
 
 
 @inlineCallbacks
-def search(visit: Visit) -> Steps[dict[str, Any]]:
+def search(visit: Visit) -> Steps[Shown]:
     """What a search finds, with scores: that of the assistant itself, over everything."""
     script, words = visit.assistant, visit.asked.get("q", "").strip()
     hits: Sequence[Any] = ()
@@ -188,7 +165,7 @@ def search(visit: Visit) -> Steps[dict[str, Any]]:
     return {"q": words, "hits": [plain(hit, parts=marked(hit.text, words)) for hit in hits]}
 
 
-def why(visit: Visit) -> dict[str, Any]:
+def why(visit: Visit) -> Shown:
     """A line, what was said around it, and what it rests on if the assistant said it."""
     script, wanted = visit.assistant, visit.asked["message"]
     message = next(iter(visit.seen.by_ids([wanted])), None)
@@ -213,18 +190,7 @@ def why(visit: Visit) -> dict[str, Any]:
     }
 
 
-def change_line(visit: Visit) -> "Deferred[str]":
-    """Take a line back, use it again, or correct it; fires with a sentence."""
-    acts = LineActs(visit.assistant, visit.seen, visit.account)
-    act, line = visit.sent.get("act", ""), visit.asked["message"]
-    if act == "correct":
-        return acts.correct(line, visit.sent.get("text", ""))
-    if act not in ("remove", "restore"):
-        raise Refusal("There is no such act.")
-    return acts.remove(line) if act == "remove" else acts.restore(line)
-
-
-def summaries(visit: Visit) -> dict[str, Any]:
+def summaries(visit: Visit) -> Shown:
     """The tree of summaries, and the reports of compactions."""
     script = visit.assistant
     records = {record.id: record for record in visit.seen.summaries()}
@@ -233,7 +199,7 @@ def summaries(visit: Visit) -> dict[str, Any]:
     for record in records.values():
         children.setdefault(above.get(record.id, ""), []).append(record)
 
-    def node(record: SummaryRecord, depth: int = 0) -> dict[str, Any]:
+    def node(record: SummaryRecord, depth: int = 0) -> Shown:
         inner = children.get(record.id, ()) if depth < MOST_DEEP else ()
         return {**_summary(record, above), "below": [node(each, depth + 1) for each in inner]}
 
@@ -246,12 +212,12 @@ def summaries(visit: Visit) -> dict[str, Any]:
     return {"roots": [node(each) for each in newest], "reports": reports}
 
 
-def _summary(record: SummaryRecord, above: Mapping[str, str]) -> dict[str, Any]:
+def _summary(record: SummaryRecord, above: Mapping[str, str]) -> Shown:
     kept = "" if record.coverage is None else f"{record.coverage:.0%}"
     return plain(record, coverage=kept, status=state_of(record, above))
 
 
-def below(visit: Visit) -> dict[str, Any]:
+def below(visit: Visit) -> Shown:
     """A summary and the raw lines it stands for."""
     script, wanted, seen = visit.assistant, visit.asked["summary"], visit.seen
     record = seen.summary(wanted)
@@ -270,7 +236,7 @@ def below(visit: Visit) -> dict[str, Any]:
 
 
 @inlineCallbacks
-def memory(visit: Visit) -> Steps[dict[str, Any]]:
+def memory(visit: Visit) -> Steps[Shown]:
     """Journal, profiles, pinned notes, who is in quarantine, and how the stores do."""
     script, seen = visit.assistant, visit.seen
     status, count = (yield memory_status(script)), script.obj.journal.count()
@@ -296,22 +262,14 @@ def memory(visit: Visit) -> Steps[dict[str, Any]]:
     }
 
 
-def _profile(profile: Profile) -> dict[str, Any]:
+def _profile(profile: Profile) -> Shown:
     beliefs = current(profile.observations, STAFF)
     facts = [plain(belief.observation, line=belief.line) for belief in beliefs]
     return plain(profile, relationship=profile.relationship(STAFF), facts=facts)
 
 
-def change_memory(visit: Visit) -> "Deferred[str]":
-    """Change what an assistant remembers; fires with a sentence."""
-    sent = {name: text.strip() for name, text in visit.sent.items()}
-    wanted = sent.get("id") or sent.get("player", "")
-    acts = MemoryActs(visit.assistant, visit.seen, visit.account, wanted, sent.get("text", ""))
-    return acts.do(sent.get("act", ""))
-
-
 @inlineCallbacks
-def budget(visit: Visit) -> Steps[dict[str, Any]]:
+def budget(visit: Visit) -> Steps[Shown]:
     """What prompts held over time, the newest requests, and what takes the most."""
     script, seen = visit.assistant, visit.seen
     hours = number(visit.asked.get("hours"), BUDGET_HOURS, MOST_HOURS)
@@ -361,11 +319,11 @@ def stacked(prompts: Sequence[TokenBudget]) -> dict[str, list[float]]:
     }
 
 
-def options(visit: Visit) -> dict[str, Any]:
+def options(visit: Visit) -> Shown:
     """All options with their values, defaults, help and form fields."""
     script = visit.assistant
     config, sources = script.config, script.state.configuration.sources
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[Shown]] = {}
     for option in OPTIONS.values():
         kind, value = option.kind, getattr(config, option.name)
         parts = [_field(f"{option.name}.{key}", kind.of, value.get(key)) for key in kind.keys]
@@ -386,7 +344,7 @@ def options(visit: Visit) -> dict[str, Any]:
     }
 
 
-def _field(name: str, kind: Kind, value: Any) -> dict[str, Any]:
+def _field(name: str, kind: Kind, value: Any) -> Shown:
     """The field of a form for an option, or for one of its values."""
     text = shown(value)
     if kind.field == "list":
@@ -401,23 +359,19 @@ def _label(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def change_options(visit: Visit) -> str:
+def set_option(visit: Visit) -> str:
     """Set an option or take a preset; by the rules of `aiconfig`."""
     script, sent, by = visit.assistant, visit.sent, visit.account.key
-    if not script.may_change(visit.account):
-        raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
-    act = sent.get("act", "")
-    if act == "preset":
-        lines = take_preset(script, sent.get("preset", ""), by)
-    elif act in ("set", "default"):
-        option, text = sent.get("option", ""), sent.get("value", "")
-        if act == "default":
-            text = "default"
-        elif not text.strip():
-            name, key = option_called(option)
-            kind = OPTIONS[name].kind
-            text = "None" if ((kind.of if key else None) or kind).field == "number" else text
-        lines = change_option(script, option, text, by, visit.is_admin)
-    else:
-        raise Refusal("There is no such act.")
-    return " ".join(lines)
+    if sent["act"] == "preset":
+        return " ".join(take_preset(script, sent.get("preset", ""), by))
+    option, text = sent.get("option", ""), sent.get("value", "")
+    if sent["act"] == "default":
+        text = "default"
+    elif not text.strip():
+        name, key = option_called(option)
+        kind = OPTIONS[name].kind
+        if key and kind.of is not None:
+            kind = kind.of
+        if kind.field == "number":
+            text = "None"
+    return " ".join(change_option(script, option, text, by, visit.is_admin))

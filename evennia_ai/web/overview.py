@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
 
@@ -22,7 +21,7 @@ from evennia_ai.staff.status import (
     overview,
 )
 from evennia_ai.turns.spend_book import KEPT_DAYS, SPEND_BY
-from evennia_ai.web.site import Visit, number
+from evennia_ai.web.site import Shown, Visit, number
 
 # Assistants that are looked at before everything else on the reactor has its turn.
 ROWS_AT_ONCE = 2
@@ -32,7 +31,7 @@ LOG_LINES, LOG_SEEN = 200, 2_000
 
 
 @inlineCallbacks
-def assistants(visit: Visit) -> Steps[dict[str, Any]]:
+def assistants(visit: Visit) -> Steps[Shown]:
     """Each assistant in a row, and what the game has spent."""
     scripts, rows = all_assistants(), []
     for script in scripts:
@@ -44,13 +43,13 @@ def assistants(visit: Visit) -> Steps[dict[str, Any]]:
 
 
 @inlineCallbacks
-def spend(visit: Visit) -> Steps[dict[str, Any]]:
+def spend(visit: Visit) -> Steps[Shown]:
     """Tokens and money by day, and by player, purpose, model and assistant."""
     table, now = shared_spend().table, time.time()
     days = max(1, number(visit.asked.get("days"), SPEND_DAYS, KEPT_DAYS))
     since = utc_iso(now - (days - 1) * DAY_S)[:10]
     names = {script.scope: script.obj.key for script in all_assistants()}
-    tables: dict[str, list[dict[str, Any]]] = {}
+    tables: dict[str, list[Shown]] = {}
     for by in SPEND_BY:
         sums = list(table.sums(by, since).items())
         if by != "day":
@@ -84,7 +83,7 @@ def _name(by: str, of: str, names: Mapping[str, str]) -> str:
     return PURPOSES.get(of, of)
 
 
-def log(visit: Visit) -> dict[str, Any]:
+def log(visit: Visit) -> Shown:
     """What happened of late, newest first, of the names and kinds that stand there."""
     write_events()
     wanted = {part: visit.asked.get(part, "") for part in ("assistant", "kind")}
@@ -96,7 +95,7 @@ def log(visit: Visit) -> dict[str, Any]:
 
 
 @inlineCallbacks
-def examination(visit: Visit) -> Steps[dict[str, Any]]:
+def examination(visit: Visit) -> Steps[Shown]:
     """The doctor's checks; those that the address asks for are made, the page asks for the rest."""
     wanted, names = visit.asked.get("check", ""), [*map(doctor.name_of, doctor.CHECKS)]
     chosen = [check for check in doctor.CHECKS if wanted in ("all", doctor.name_of(check))]

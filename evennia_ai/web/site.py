@@ -3,6 +3,7 @@
 import queue
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -14,12 +15,12 @@ from django.utils.module_loading import import_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 from django.views.decorators.http import require_http_methods
-from twisted.internet.defer import maybeDeferred
+from twisted.internet.defer import inlineCallbacks, maybeDeferred
 from twisted.python import threadable
 from twisted.python.failure import Failure
 
 from evennia_ai.cards.container import FILE_BYTES
-from evennia_ai.errors import AssistantError
+from evennia_ai.errors import AssistantError, Refusal
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.staff.show import moment, private_to
 
@@ -27,9 +28,14 @@ if TYPE_CHECKING:
     from evennia import AccountDB
 
     from evennia_ai.assistant_script import AssistantScript
+    from evennia_ai.background import Steps
     from evennia_ai.rag_memory.seen import Seen
 
 NOBODY, BUILDER, ADMIN = 0, 1, 2
+# Acts on pages of builders that are for admins.
+ADMIN_ACTS = ("compact",)
+# What a page gives to its template.
+Shown = dict[str, Any]
 # A thread that waits forever would block a reload.
 PATIENCE_S = 3.0
 # Searches and checks may take so long.
@@ -78,6 +84,7 @@ class Page:
     # checked, without Evennia's classes.
     show: str
     act: str = ""  # likewise of one that carries out what a form sent, and returns a sentence on it
+    acts: tuple[str, ...] = ()  # what its forms ask for
 
     def pattern(self) -> URLPattern:
         """The address."""
@@ -104,29 +111,9 @@ class Page:
         asked, sent = {**request.GET.dict(), **parts}, request.POST.dict()
         uploads = (file for file in request.FILES.values() if file.name)
         files = {str(file.name): file.read(FILE_BYTES + 1) for file in uploads}
-        work = import_string(f"{__package__}.{self.act if sent else self.show}")
-
-        def visit() -> Any:
-            from evennia import AccountDB
-
-            from evennia_ai.assistant_script import all_assistants
-
-            account = AccountDB.objects.get(pk=user.pk)
-            rank = rank_of(account)
-            if rank < self.least:
-                raise PermissionError("This page is for staff.")
-            script = None
-            if assistant is not None:
-                script = next((s for s in all_assistants() if s.pk == assistant), None)
-                if script is None:
-                    raise Http404("There is no such assistant.")
-            visitor = Visit(account, rank >= ADMIN, script, asked, sent, files)
-            head = {"pk": script.pk, "name": script.obj.key} if script else {}
-            head["is_admin"] = visitor.is_admin
-            return maybeDeferred(work, visitor).addCallback(lambda shown: (head, shown))
-
+        work = partial(self._visited, user.pk, assistant, asked, sent, files)
         try:
-            head, shown = on_reactor(visit, SLOW_S)
+            head, shown = on_reactor(work, SLOW_S)
         except AssistantError as error:
             if not sent:
                 return _trouble(request, 400, str(error))
@@ -137,12 +124,44 @@ class Page:
         if sent:
             messages.success(request, str(shown))
             return HttpResponseRedirect(request.get_full_path())
-        return self._shown(request, head, shown)
-
-    def _shown(self, request: HttpRequest, head: Mapping[str, Any], shown: Any) -> HttpResponse:
         if isinstance(shown, bytes):
             return HttpResponse(shown, content_type="image/png")
         return render(request, f"evennia_ai/{self.name}.html", {"page": self.name, **head, **shown})
+
+    @inlineCallbacks
+    def _visited(
+        self,
+        account_pk: int,
+        assistant: int | None,
+        asked: Mapping[str, str],
+        sent: Mapping[str, str],
+        files: Mapping[str, bytes],
+    ) -> "Steps[tuple[Shown, Any]]":
+        """Fires with what every template gets, and what the page shows or its act answers."""
+        from evennia import AccountDB
+
+        from evennia_ai.assistant_script import all_assistants
+        from evennia_ai.staff.acts import check_owner
+
+        account, script = AccountDB.objects.get(pk=account_pk), None
+        rank, head = rank_of(account), Shown()
+        if rank < self.least:
+            raise PermissionError("This page is for staff.")
+        if assistant is not None:
+            script = next((each for each in all_assistants() if each.pk == assistant), None)
+            if script is None:
+                raise Http404("There is no such assistant.")
+            head = {"pk": script.pk, "name": script.obj.key}
+        if sent:
+            act = sent.get("act", "")
+            if act not in self.acts or (act in ADMIN_ACTS and rank < ADMIN):
+                raise Refusal("There is no such act.")
+            if script is not None and self.least < ADMIN:
+                check_owner(script, account)
+        visit = Visit(account, rank >= ADMIN, script, asked, sent, files)
+        work = import_string(f"{__package__}.{self.act if sent else self.show}")
+        shown = yield maybeDeferred(work, visit)
+        return {**head, "is_admin": visit.is_admin}, shown
 
 
 # Fields that hold a stored time.

@@ -21,7 +21,7 @@ from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
-from evennia_ai.staff.memory import note_called
+from evennia_ai.staff.acts import note_called
 from evennia_ai.testing import call
 from tests.command_line import CommandLineTest, WholePagesTest
 from tests.store_case import item

@@ -5,8 +5,7 @@ from dataclasses import replace
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.sleep.compaction.compact import Done
-from evennia_ai.staff.control import compact_now
+from evennia_ai.staff.acts import Acts
 from evennia_ai.turns.runtime import RUNTIMES
 from tests.base import AssistantTest
 from tests.steps import verify_history
@@ -38,7 +37,7 @@ class TestHeardMeanwhile(AssistantTest):
         self.fill(60)
         self.model.held = True
         self.told = [text for _, text in self.contents()]
-        done = self.script.run_exclusive(lambda: compact_now(self.script))
+        done = Acts(self.script, self.script.seen("staff"), self.char1).compacted()
         pump_until(lambda: self.model.requests)
         return done
 
@@ -54,7 +53,7 @@ class TestHeardMeanwhile(AssistantTest):
         self.hear(220)
         self.assertEqual(self.script.runtime.dropped, 0)
         self.model.release()
-        self.assertIsInstance(wait_for(done)[0], Done)
+        self.assertIn("compacted", wait_for(done))
         self.assertEqual(self.tick(), "turn")
         self.assertEqual(self.heard(), self.told)
         self.assertEqual(self.contents()[-1], ("assistant", "So it was."))
