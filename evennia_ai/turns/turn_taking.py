@@ -36,6 +36,10 @@ _OWNS = ("'s", "’s")
 # Names in a row, with a mark or a word for `and` between.
 _AND = r"[,،、，&]|\b(?:and|und|y|e|et|i|и|ve|و|और)\b|和|と|와|과|และ"
 _LISTED = regex.compile(rf"{_MARK}(?:\s*(?:{_AND})\s*{_MARK})+")
+_NAMES = rf"({_NAME}(?:\s*(?:{_AND})\s*{_NAME})*)"
+# Names that stand, as words of their own, at the beginning and at the end of a line.
+_FIRST = regex.compile(rf"([^{_NAME}{_ALL}]*){_NAMES}\s")
+_LAST = regex.compile(rf"\s{_NAMES}[^\w{_NAME}{_ALL}]*$")
 _ENDS = regex.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？])")
 
 
@@ -170,8 +174,8 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
     """Whom a text calls by name, and whom it only names: stable ids, in the text's order.
 
     ``Aria, is Boris here?`` calls Aria and names Boris. A name calls somebody where it is set off
-    by marks, behind a greeting, behind one word alone, and where it begins a question. `everyone`
-    calls all.
+    by marks, behind a greeting, behind one word alone, and where it begins a question; where none
+    does, at the beginning of the line, else at its end. `everyone` calls all.
     """
     text = " ".join(text[:ADDRESS_CHARS].split())
     marked, found = _marked(text, people)
@@ -266,7 +270,14 @@ def _calls(marked: str) -> list[bool]:
                 # `Aria, Boris is late` is no list: the first name is set off by itself.
                 listed_calls[0] = _is_called(before, behind, is_all)
             calls += listed_calls
-    return calls
+    if any(calls):
+        return calls
+    first, last = _FIRST.match(marked), _LAST.search(marked)
+    if first is not None and not _WORDS.search(_opening().sub(" ", first[1])):
+        number = first[2].count(_NAME)
+        return [True] * number + calls[number:]
+    number = 0 if last is None else last[1].count(_NAME)
+    return calls[: len(calls) - number] + [True] * number
 
 
 def _is_called(before: str, behind: str, is_all: bool) -> bool:
@@ -279,4 +290,5 @@ def _is_called(before: str, behind: str, is_all: bool) -> bool:
         return is_set_off or is_greeted or (is_first and is_asked(behind))
     if is_set_off and before.rstrip().endswith(_COMMAS):
         return True
-    return is_set_off and len(words(ahead)) <= 1 and (follows is not None or not is_asked(behind))
+    ahead_words = len(words(ahead)) + len(regex.findall(_MARK, ahead))
+    return is_set_off and ahead_words <= 1 and (follows is not None or not is_asked(behind))
