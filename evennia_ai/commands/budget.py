@@ -1,9 +1,8 @@
 """`aibudget`: what an assistant's prompts hold."""
 
 from evennia_ai.commands.base import AssistantCommand
-from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.prompt import draft_prompt
-from evennia_ai.staff.show import cuts, moment
+from evennia_ai.staff.show import request_lines
 from evennia_ai.turns.contributors import newest_turn
 
 
@@ -34,5 +33,4 @@ class CmdAIBudget(AssistantCommand):
             budget = draft_prompt(script, script.obj).budget
             lines = [str(budget), "No turn was logged yet: this is what the next prompt holds."]
             return self.show(lines + [f"Note: {note}" for note in budget.notes])
-        lines = [str(event), f"{moment(utc_iso(event.at))} UTC, model {event.model}", *cuts(event)]
-        self.show(lines)
+        self.show(request_lines(event))

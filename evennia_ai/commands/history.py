@@ -23,7 +23,14 @@ from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.acts import line_state
-from evennia_ai.staff.explanation import explanation, found_reply, whole_prompt
+from evennia_ai.staff.explanation import (
+    explanation,
+    holds,
+    is_reply,
+    newest_lines,
+    spoken,
+    whole_prompt,
+)
 from evennia_ai.staff.export import export_assistant
 from evennia_ai.staff.show import (
     Slices,
@@ -230,7 +237,11 @@ def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) 
 
     Only of what the viewer may see; with the whole prompt if `is_full`. Fires with escaped lines.
     """
-    message = yield found_reply(words, seen, script.tools.traits.speaks)
+    speaks = script.tools.traits.speaks
+    replies = yield newest_lines(
+        seen, lambda m: is_reply(m, speaks) and holds(spoken(m, speaks), words), 1
+    )
+    message: Message | None = next(iter(replies), None)
     at, whose = script.runtime.refused or (0.0, PUBLIC)
     name, refused = script.obj.key, utc_iso(at)
     is_newer = at and (message is None or refused > message.created_at)
@@ -242,9 +253,11 @@ def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) 
         nowhere = f"`{words}` is in no reply of {name}."
         return [escaped(f"{nowhere} What is near it: aihistory/search {name} = {words}")]
     lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
-    lines += map(as_record, explanation(script, message, seen))
+    lines += map(as_record, explanation(message, seen, speaks))
     if is_full:
-        parts = [as_record(f"[{who}] {text}") for who, text in whole_prompt(script, message)]
+        parts = [
+            as_record(f"[{who}] {text}") for who, text in whole_prompt(message, script.runtime)
+        ]
         gone = f"Its prompt is not kept: only those of the {PROMPTS_KEPT} newest turns are."
         lines += ["The whole prompt:", *parts] if parts else [gone]
     return lines

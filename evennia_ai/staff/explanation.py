@@ -4,12 +4,10 @@ Plain text, for the command `ai/why` and for the page of the same name.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from twisted.internet.defer import inlineCallbacks
 
-from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.game.lore import lore
 from evennia_ai.history.audience import PUBLIC, STAFF
@@ -18,6 +16,7 @@ from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import audience_mark, counted, cuts, moment, price, short
+from evennia_ai.turns.runtime import Runtime
 
 BEGINNING_CHARS = 60
 # Names of the tools that say something.
@@ -25,25 +24,34 @@ Speaks = Collection[str]
 
 
 @inlineCallbacks
-def found_reply(words: str, seen: Seen, speaks: Speaks) -> Steps[Message | None]:
-    """The newest reply that holds these words, in the history or the archive; None without one.
+def newest_lines(
+    seen: Seen, fits: Callable[[Message], bool], most: int, before: str = ""
+) -> Steps[list[Message]]:
+    """Fires with the newest lines that fit, of the history and the archive; reads with pauses.
 
-    Reads with pauses. `speaks` are the names of the tools that say something.
+    With the id `before` only those before that line.
     """
+    found = list[Message]()
     for stretch in seen.stretches():
-        for message in stretch:
-            if is_reply(message, speaks) and holds(spoken(message, speaks), words):
-                return message
+        if before:  # it is still to come
+            ids = [message.id for message in stretch]
+            if before not in ids:
+                continue
+            stretch, before = stretch[ids.index(before) + 1 :], ""
+        found += filter(fits, stretch)
+        if len(found) >= most:
+            break
         yield pause()
-    return None
+    return found[:most]
 
 
-def explanation(script: AssistantScript, message: Message, seen: Seen) -> list[str]:
+def explanation(message: Message, seen: Seen, speaks: Speaks) -> list[str]:
     """What a reply rests on, as far as a viewer may see it, in lines of plain text.
 
-    One sentence first; then each source after its id in brackets.
+    One sentence first; then each source after its id in brackets. `speaks` are the names of the
+    tools that say something.
     """
-    speaks, trace = script.tools.traits.speaks, ReplyTrace.of(message)
+    trace = ReplyTrace.of(message)
     if trace is None:
         return ["This reply has no trace that can be read."]
     lines = [_sentence(trace, seen, speaks), f"Prompt: {trace.budget}", *cuts(trace.budget)]
@@ -81,20 +89,21 @@ def _sentence(trace: ReplyTrace, seen: Seen, speaks: Speaks) -> str:
     return f"It {to}, with {rests}, by {trace.budget.model} in {counted(trace.calls, 'call')}."
 
 
-def whole_prompt(script: AssistantScript, message: Message) -> list[tuple[str, str]]:
-    """Who each part of a reply's prompt is of, and its text; empty for all but the newest."""
-    trace = ReplyTrace.of(message)
-    return [_part(part) for part in script.runtime.prompt_of(trace.budget.at)] if trace else []
+def whole_prompt(message: Message, runtime: Runtime) -> list[tuple[str, str]]:
+    """Who each part of a reply's prompt is of, and its text; empty for all but the newest.
 
-
-def _part(part: Mapping[str, Any]) -> tuple[str, str]:
-    """A message of a prompt, or a tool that it offers: who it is of, and its text."""
-    if "function" in part:
-        return "tool", json.dumps(part["function"], ensure_ascii=False)
-    text = str(part.get("content") or "")
-    if calls := part.get("tool_calls"):
-        text += json.dumps(calls, ensure_ascii=False)
-    return str(part["role"]), text
+    A part is a message, or a tool that the prompt offers.
+    """
+    trace, parts = ReplyTrace.of(message), list[tuple[str, str]]()
+    for part in runtime.prompt_of(trace.budget.at) if trace else ():
+        if "function" in part:
+            parts.append(("tool", json.dumps(part["function"], ensure_ascii=False)))
+            continue
+        text = str(part.get("content") or "")
+        if calls := part.get("tool_calls"):
+            text += json.dumps(calls, ensure_ascii=False)
+        parts.append((str(part["role"]), text))
+    return parts
 
 
 def holds(text: str, words: str) -> bool:

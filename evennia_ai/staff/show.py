@@ -161,6 +161,13 @@ def cuts(event: TokenBudget) -> list[str]:
     return [*lines, *(f"Note: {note}" for note in event.notes)]
 
 
+def request_lines(event: TokenBudget) -> list[str]:
+    """A request: when, what for, its regions, the reply, what was left out and why."""
+    tokens = f"in {event.prompt_tokens:,}, out {event.completion_tokens:,} tokens"
+    head = f"{moment(utc_iso(event.at))} {event.purpose}: {event}"
+    return [head, f"model {event.model}, {tokens}", *cuts(event)]
+
+
 def event_line(event: Event) -> str:
     """An event of the log as people read it, with the names of accounts.
 

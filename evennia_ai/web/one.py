@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from django.http import Http404
 from twisted.internet.defer import Deferred, inlineCallbacks
 
-from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.archive import COMMITTED, SummaryRecord, absorbed_by, state_of
@@ -24,8 +22,14 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.acts import Acts, line_state
 from evennia_ai.staff.configuration import change_option, option_called, take_preset
-from evennia_ai.staff.explanation import explanation, is_reply, spoken, whole_prompt
-from evennia_ai.staff.show import cuts, marked, moment, speaker_label
+from evennia_ai.staff.explanation import (
+    explanation,
+    is_reply,
+    newest_lines,
+    spoken,
+    whole_prompt,
+)
+from evennia_ai.staff.show import marked, moment, request_lines, speaker_label
 from evennia_ai.staff.status import memory_status, room_name, status_or_trouble, warnings
 from evennia_ai.turns.contributors import contributors
 from evennia_ai.turns.runtime import ANSWER
@@ -68,36 +72,30 @@ def talk(visit: Visit) -> Steps[Shown]:
 
     Of private talk alone if the address asks for that.
     """
-    script, speaks = visit.assistant, visit.assistant.tools.traits.speaks
+    name, speaks = visit.assistant.obj.key, visit.assistant.tools.traits.speaks
     wants = {key: visit.asked.get(key, "").strip() for key in ("who", "channel", "audience", "q")}
-    who, words, before = wants["who"].casefold(), wants["q"].casefold(), visit.asked.get("before")
-    found, channels = list[Message](), set[str]()
-    for stretch in visit.seen.stretches():
-        channels |= {message.channel for message in stretch if message.channel}
-        for message in stretch:
-            if before:  # it is still to come
-                if message.id == before:
-                    before = ""
-                continue
-            if (
-                not message.is_summary
-                and who in speaker_label(message, script.obj.key).casefold()
-                and wants["channel"] in ("", message.channel)
-                and (wants["audience"] != "private" or message.audience != PUBLIC)
-                and words in spoken(message, speaks).casefold()
-            ):
-                found.append(message)
-        if len(found) > PAGE_LINES:
-            break
-        yield pause()
-    older, shown_now = len(found) > PAGE_LINES, found[:PAGE_LINES]
-    note_look(visit, "talk", (message.audience for message in shown_now))
-    lines = [
-        {**message_row(script, message), "parts": marked(message.content, wants["q"])}
-        for message in shown_now
-    ]
-    older_than = shown_now[-1].id if older else ""
-    return {**wants, "lines": lines, "channels": sorted(channels), "older": older_than}
+    who, words, channels = wants["who"].casefold(), wants["q"].casefold(), {wants["channel"]}
+
+    def fits(message: Message) -> bool:
+        channels.add(message.channel)
+        return (
+            not message.is_summary
+            and who in speaker_label(message, name).casefold()
+            and wants["channel"] in ("", message.channel)
+            and (wants["audience"] != "private" or message.audience != PUBLIC)
+            and words in spoken(message, speaks).casefold()
+        )
+
+    before = visit.asked.get("before", "")
+    found = yield newest_lines(visit.seen, fits, PAGE_LINES + 1, before)
+    lines = found[:PAGE_LINES]
+    note_look(visit, "talk", lines)
+    return {
+        **wants,
+        "lines": [_row(visit, m, parts=marked(m.content, wants["q"])) for m in lines],
+        "channels": sorted(filter(None, channels)),
+        "older": lines[-1].id if len(found) > PAGE_LINES else "",
+    }
 
 
 def scene(visit: Visit) -> Shown:
@@ -116,39 +114,42 @@ def scene(visit: Visit) -> Shown:
         is_talk = message.role in ("user", "assistant") and not message.is_summary
         if at == chosen and is_talk and spoken(message, speaks).strip():
             lines.append(message)
-    newest, rows = lines[-SCENE_LINES:], list[Shown]()
-    for message in newest:
+    lines, rows = lines[-SCENE_LINES:], list[Shown]()
+    for message in lines:
         to, verb = names.get(message.metadata.get(ASKER, ""), ""), message.channel or "say"
         if message.role == "user" and message.metadata.get(ANSWER):
             to = script.obj.key
         if verb in (*SPEECH, *COMINGS):
             verb += "s"
-        said = spoken(message, speaks)
-        rows.append({**message_row(script, message), "said": said, "to": to, "verb": verb})
-    note_look(visit, "scene", (message.audience for message in newest))
-    here = [str(person["key"]) for person in script.game.present()] if chosen == now else []
+        rows.append(_row(visit, message, said=spoken(message, speaks), to=to, verb=verb))
+    note_look(visit, "scene", lines)
+    present = script.game.present() if chosen == now else ()
     return {
         "place": rooms.get(chosen, "Nowhere"),
         "rooms": list(rooms.items()),
         "chosen": chosen,
         "is_here": chosen == now,
-        "here": here,
+        "here": [str(person["key"]) for person in present],
         "lines": rows,
         "most": SCENE_LINES,
     }
 
 
-def message_row(script: AssistantScript, message: Message) -> Shown:
+def _row(visit: Visit, message: Message, **more: Any) -> Shown:
     """A message for a template."""
     made = (call["function"] for call in message.tool_calls)
-    calls = [f"{call['name']} {call['arguments']}" for call in made]
-    state = line_state(message, script.memory.quarantine.sources)
-    return plain(message, who=speaker_label(message, script.obj.key), calls=calls, state=state)
+    return plain(
+        message,
+        who=speaker_label(message, visit.assistant.obj.key),
+        calls=[f"{call['name']} {call['arguments']}" for call in made],
+        state=line_state(message, visit.assistant.memory.quarantine.sources),
+        **more,
+    )
 
 
-def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
+def note_look(visit: Visit, page: str, items: Iterable[Any]) -> None:
     """Note in the audit log that somebody read what is not public."""
-    private = sum(audience != PUBLIC for audience in audiences)
+    private = sum(item.audience != PUBLIC for item in items)
     if private:
         visit.assistant.audit("looked", by=stable_id(visit.account), page=page, private=private)
 
@@ -156,43 +157,42 @@ def note_look(visit: Visit, page: str, audiences: Iterable[str]) -> None:
 @inlineCallbacks
 def search(visit: Visit) -> Steps[Shown]:
     """What a search finds, with scores: that of the assistant itself, over everything."""
-    script, words = visit.assistant, visit.asked.get("q", "").strip()
-    hits: Sequence[Any] = ()
+    words, hits = visit.asked.get("q", "").strip(), list[Any]()
     if words:
-        query = Query(words, FOUND, own_name=script.obj.key, observations=True, tools=True)
+        name = visit.assistant.obj.key
+        query = Query(words, FOUND, own_name=name, observations=True, tools=True)
         hits = yield visit.seen.search(query)
-        note_look(visit, "search", (hit.audience for hit in hits))
+        note_look(visit, "search", hits)
     return {"q": words, "hits": [plain(hit, parts=marked(hit.text, words)) for hit in hits]}
 
 
 def why(visit: Visit) -> Shown:
     """A line, what was said around it, and what it rests on if the assistant said it."""
-    script, wanted = visit.assistant, visit.asked["message"]
-    message = next(iter(visit.seen.by_ids([wanted])), None)
+    script, seen, wanted = visit.assistant, visit.seen, visit.asked["message"]
+    message = next(iter(seen.by_ids([wanted])), None)
     if message is None:
         raise Http404(f"{script.obj.key} has no message {wanted}.")
-    stretch = visit.seen.around(message.id)
-    place = [each.id for each in stretch].index(message.id) if stretch else 0
-    near = stretch[max(0, place - AROUND) : place + AROUND + 1]
-    note_look(visit, "why", (each.audience for each in (message, *near)))
+    near = seen.around(wanted)
+    if message in near:
+        place = near.index(message)
+        near = near[max(0, place - AROUND) : place + AROUND + 1]
+    note_look(visit, "why", [message, *near])
     speaks, sentence, lines = script.tools.traits.speaks, "", list[str]()
-    said_it = is_reply(message, speaks)
-    if said_it:
-        sentence, *lines = explanation(script, message, visit.seen)
+    if said_it := is_reply(message, speaks):
+        sentence, *lines = explanation(message, seen, speaks)
     return {
         "sentence": sentence,
-        "message": message_row(script, message),
+        "message": _row(visit, message),
         "said": spoken(message, speaks),
         "is_reply": said_it,
         "lines": [(line, found[1] if (found := _SOURCE.match(line)) else "") for line in lines],
-        "prompt": whole_prompt(script, message),
-        "around": [message_row(script, each) for each in near],
+        "prompt": whole_prompt(message, script.runtime),
+        "around": [_row(visit, each) for each in near],
     }
 
 
 def summaries(visit: Visit) -> Shown:
     """The tree of summaries, and the reports of compactions."""
-    script = visit.assistant
     records = {record.id: record for record in visit.seen.summaries()}
     above = absorbed_by(records.values())
     children: dict[str, list[SummaryRecord]] = {}
@@ -204,10 +204,11 @@ def summaries(visit: Visit) -> Shown:
         return {**_summary(record, above), "below": [node(each, depth + 1) for each in inner]}
 
     newest = sorted(children.get("", ()), key=lambda record: record.created_at, reverse=True)
-    note_look(visit, "summaries", (record.audience for record in newest))
+    note_look(visit, "summaries", newest)
+    script = visit.assistant
     reports = [
         (moment(record.at), report_line(script.obj.key, record), record.status)
-        for record in islice(reversed(script.history.compactions()), MOST_REPORTS)
+        for record in script.history.compactions()[: -MOST_REPORTS - 1 : -1]
     ]
     return {"roots": [node(each) for each in newest], "reports": reports}
 
@@ -219,17 +220,17 @@ def _summary(record: SummaryRecord, above: Mapping[str, str]) -> Shown:
 
 def below(visit: Visit) -> Shown:
     """A summary and the raw lines it stands for."""
-    script, wanted, seen = visit.assistant, visit.asked["summary"], visit.seen
+    wanted, seen = visit.asked["summary"], visit.seen
     record = seen.summary(wanted)
     if record is None:
-        raise Http404(f"{script.obj.key} has no summary {wanted}.")
+        raise Http404(f"{visit.assistant.obj.key} has no summary {wanted}.")
     count = seen.count_below(wanted)
     first = number(visit.asked.get("from"), 0, 10**9)
-    shown_now = seen.below(wanted, first, first + MOST_ROWS)
-    note_look(visit, "summary", [record.audience])
+    lines = seen.below(wanted, first, first + MOST_ROWS)
+    note_look(visit, "summary", [record])
     return {
         "summary": _summary(record, absorbed_by(seen.summaries())),
-        "lines": [message_row(script, message) for message in shown_now],
+        "lines": [_row(visit, message) for message in lines],
         "count": count,
         "next": first + MOST_ROWS if first + MOST_ROWS < count else 0,
     }
@@ -244,10 +245,10 @@ def memory(visit: Visit) -> Steps[Shown]:
     entries = seen.stretch(count - last, count - last + JOURNAL_LINES)
     notes = sorted(seen.notes(), key=lambda note: (STATES.index(note.state), note.at))
     by_time = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
-    profiles = list(islice(by_time, MOST_ROWS))
+    profiles = by_time[:MOST_ROWS]
     facts = (item for profile in profiles for item in profile.observations)
     unused = [{"id": each, **about} for each, about in script.memory.quarantine.sources.items()]
-    note_look(visit, "memory", [each.audience for each in (*entries, *notes, *facts)])
+    note_look(visit, "memory", [*entries, *notes, *facts])
     return {
         "status": status[1:],
         "entries": [
@@ -282,30 +283,24 @@ def budget(visit: Visit) -> Steps[Shown]:
             break
         yield pause()
     prompts = [budgets[at] for at in sorted(budgets)]
+    marks = [
+        {
+            "at": mark.at,
+            "on": moment(mark.at),
+            "trigger": mark.trigger,
+            "back": moment(mark.rolled_back_at) if mark.status != COMMITTED else "",
+        }
+        for mark in script.history.compactions()
+        if mark.at >= utc_iso(since)
+    ]
     return {
         "hours": hours,
         "limit": f"{prompts[-1].limit:,}" if prompts else "",
         "chart": stacked([p for p in prompts if p.purpose == CONTEXT_AWAKE]),
-        "marks": [
-            {
-                "at": mark.at,
-                "on": moment(mark.at),
-                "trigger": mark.trigger,
-                "back": moment(mark.rolled_back_at) if mark.status != COMMITTED else "",
-            }
-            for mark in script.history.compactions()
-            if mark.at >= utc_iso(since)
-        ],
-        "requests": [_request(event) for event in reversed(seen.requests())],
+        "marks": marks,
+        "requests": ["\n".join(request_lines(event)) for event in reversed(seen.requests())],
         "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
     }
-
-
-def _request(event: TokenBudget) -> str:
-    """A request: when, what for, its regions, the reply, what was left out and why."""
-    head = f"{moment(utc_iso(event.at))} {event.purpose}: {event}"
-    tokens = f"in {event.prompt_tokens:,}, out {event.completion_tokens:,} tokens"
-    return "\n".join([head, f"model {event.model}, {tokens}", *cuts(event)])
 
 
 def stacked(prompts: Sequence[TokenBudget]) -> dict[str, list[float]]:

@@ -509,7 +509,7 @@ class TestModelDown(TurnTest):
         reply = self.script.history.messages()[-1]
         self.assertEqual(reply.content, "It is late, Alice.")
         self.assertEqual(ReplyTrace.of(reply).faults, (SPEAKS_FOR_OTHERS,))
-        lines = explanation(self.script, reply, self.script.seen(PUBLIC))
+        lines = explanation(reply, self.script.seen(PUBLIC), self.script.tools.traits.speaks)
         self.assertTrue(any(line.endswith(SPEAKS_FOR_OTHERS) for line in lines), lines)
         self.script.audit.assert_any_call("fault", model="scripted/model", why=SPEAKS_FOR_OTHERS)
         self.assertNotIn("Bob: It is late.", str(self.contents()))
