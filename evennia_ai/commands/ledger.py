@@ -1,22 +1,11 @@
 """`airemember`: notes a player wants an assistant to keep in mind always."""
 
-from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.rag_memory.ledger import (
-    APPROVED,
-    FACT,
-    PROPOSED,
-    RULE,
-    WITHDRAWN,
-    Note,
-    living_of,
-    people_named,
-)
+from evennia_ai.rag_memory.ledger import FACT, PROPOSED, RULE, WITHDRAWN, Note, living_of
 from evennia_ai.staff.acts import note_called
 from evennia_ai.staff.show import audience_mark, escaped, moment
-from evennia_ai.turns.tools.journal import report_proposal
 
 
 class CmdAIRemember(AssistantCommand):
@@ -51,54 +40,40 @@ class CmdAIRemember(AssistantCommand):
     locks = "cmd:all();admin:perm(Admin)"
 
     def do(self) -> None:
-        script = self.assistant()
         if self.rhs:
-            return self._add(script, self.rhs, is_public=self.is_admin)
-        own, name = stable_id(self.caller), script.obj.key
-        notes = living_of(script.seen(private([own])).notes(), own)
+            return self.do_rule(FACT)
+        notes, name = self._notes(), self.assistant().obj.key
         head = f"What {name} never forgets about you ({len(notes)}):"
         self.listing(notes[::-1], note_text, head, f"{name} has no notes about you.")
 
-    def do_private(self) -> None:
-        text = self.words()
-        self._add(self.assistant(), text, is_public=False)
+    def do_rule(self, kind: str = RULE) -> None:
+        """Add a note of a kind, for all or between the two; what staff write is for all."""
+        text, acts = self.words(), self.acts()
+        is_public = self.switch == "public" or (self.is_admin and self.switch != "private")
+        note = acts.note(text, kind, is_public, self.is_admin)
+        shown = f"({note.id}, {note.kind}): {note.text}"
+        answer = f"{acts.script.obj.key} will keep this in mind {shown}"
+        if note.state == PROPOSED:
+            answer = f"Proposed {shown}\nIt waits until staff approve it."
+        elif note.audience != PUBLIC:
+            answer += "\nIt stays between the two of you."
+        self.tell(answer)
 
     def do_public(self) -> None:
-        text = self.words()
-        self._add(self.assistant(), text, is_public=True)
+        """Add a note for all, or for the two alone by that switch."""
+        self.do_rule(FACT)
 
-    def do_rule(self) -> None:
-        text = self.words()
-        self._add(self.assistant(), text, is_public=self.is_admin, kind=RULE)
+    do_private = do_public
 
     def do_forget(self) -> None:
-        wanted = self.words()
-        script, own = self.assistant(), stable_id(self.caller)
-        note = note_called(living_of(script.seen(private([own])).notes(), own), wanted)
+        note, script = note_called(self._notes(), self.words()), self.assistant()
         script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller, script.obj))
         self.tell(f"{script.obj.key} no longer uses note {note.id}.")
 
-    def _add(self, script: AssistantScript, text: str, is_public: bool, kind: str = FACT) -> None:
-        by = speaker_of(self.caller, script.obj)
-        waits = is_public and not self.is_admin
-        named = people_named(text, script.game.people_in(text))
-        note = script.ledger.add(
-            text,
-            by,
-            state=PROPOSED if waits else APPROVED,
-            kind=kind,
-            staff=is_public and not waits,
-            about=named if is_public else [by.id],
-            audience=PUBLIC if is_public else private([by.id]),
-        )
-        shown = f"({note.id}, {note.kind}): {note.text}"
-        if note.state == PROPOSED:
-            report_proposal(script, note)
-            answer = f"Proposed {shown}\nIt waits until staff approve it."
-        else:
-            between = "" if note.audience == PUBLIC else "\nIt stays between the two of you."
-            answer = f"{script.obj.key} will keep this in mind {shown}{between}"
-        self.tell(answer)
+    def _notes(self) -> list[Note]:
+        """The caller's notes."""
+        own = stable_id(self.caller)
+        return living_of(self.assistant().seen(private([own])).notes(), own)
 
 
 def note_text(note: Note) -> str:

@@ -16,10 +16,17 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.seeing import STABLE_ID, find, player_ids, speaker_of, stable_id
+from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import ASKER, SAID_ONCE, Message, call_ids
 from evennia_ai.language.words import storable
 from evennia_ai.llm_interaction.budget import ReplyTrace
-from evennia_ai.rag_memory.ledger import APPROVED, WITHDRAWN, Note
+from evennia_ai.rag_memory.ledger import (
+    APPROVED,
+    PROPOSED,
+    WITHDRAWN,
+    Note,
+    people_named,
+)
 from evennia_ai.rag_memory.seen import Quarantine, Seen
 from evennia_ai.sleep.compaction.compact import (
     Compaction,
@@ -34,6 +41,7 @@ from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.staff.explanation import holds, is_reply, spoken
 from evennia_ai.staff.show import counted, short
 from evennia_ai.turns.runtime import by_speaker, wants_answer
+from evennia_ai.turns.tools.journal import report_proposal
 
 # Key of a message's metadata: the id of the line that it is a correction of.
 CORRECTS = "corrects"
@@ -351,6 +359,22 @@ class Acts:
         calls = {call for line in lines for call in call_ids(line)}
         near = self.seen.around(lines[0].id) if calls else ()
         return [*lines, *(m for m in near if m.role == "tool" and m.tool_call_id in calls)]
+
+    def note(self, text: str, kind: str, is_public: bool, is_staff: bool) -> Note:
+        """Add a note, which is private to the two; a public one that is not staff's is proposed."""
+        script, by = self.script, speaker_of(self.by, self.script.obj)
+        about, audience, state = [by.id], private([by.id]), APPROVED
+        if is_public:
+            about, audience = people_named(text, script.game.people_in(text)), PUBLIC
+            if not is_staff:
+                state = PROPOSED
+        is_of_staff = is_public and is_staff
+        note = script.ledger.add(
+            text, by, state=state, kind=kind, staff=is_of_staff, about=about, audience=audience
+        )
+        if note.state == PROPOSED:
+            report_proposal(script, note)
+        return note
 
     def _decide(self, state: str, wanted: str) -> str:
         note = note_called([*self.seen.notes(), *self.seen.closed_notes()], wanted)

@@ -5,7 +5,7 @@ that rest on their words. What rests on their words alone they take back; beside
 they put their own words.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from evennia.typeclasses.models import TypedObject
@@ -14,27 +14,25 @@ from twisted.internet.defer import inlineCallbacks
 from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal, only_one
-from evennia_ai.game.seeing import player_ids, speaker_of, stable_id
+from evennia_ai.game.seeing import player_ids, speaker_of
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, is_by
 from evennia_ai.language.words import storable
 from evennia_ai.rag_memory.entities import observe
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalEntry
 from evennia_ai.rag_memory.ledger import (
-    APPROVED,
     FACT,
     PROPOSED,
     TEXT_CHARS,
     WITHDRAWN,
     Note,
     living_of,
-    people_named,
 )
 from evennia_ai.rag_memory.profile import Observation, current
 from evennia_ai.staff.acts import Acts
+from evennia_ai.staff.explanation import newest_lines
 from evennia_ai.staff.show import audience_mark, moment
 from evennia_ai.turns.moderation import judge
-from evennia_ai.turns.tools.journal import report_proposal
 
 
 @dataclass(slots=True)
@@ -48,7 +46,6 @@ class Kept:
     sources: Collection[str]  # ids of the lines and entries it rests on
     is_own: bool = False  # whether it rests on the player's own words alone
     is_said: bool = False  # whether it rests on lines of the talk
-    profile: str = ""  # the id of the profile that an observation is in
 
 
 def kept_line(kept: Kept) -> str:
@@ -62,9 +59,11 @@ class KeptOf:
     """What an assistant keeps about the player of a character."""
 
     def __init__(self, script: AssistantScript, caller: TypedObject):
-        self.script, self.caller, self.people = script, caller, player_ids(caller)
-        self.own = private([stable_id(caller)])
+        self.script, self.people = script, player_ids(caller)
+        self.speaker = speaker_of(caller, script.obj)
+        self.own = private([self.speaker.id])
         self.seen = script.seen(self.own)
+        self.acts = Acts(script, self.seen, caller)
 
     @inlineCallbacks
     def all(self) -> Steps[list[Kept]]:
@@ -73,30 +72,28 @@ class KeptOf:
         for start in range(0, self.script.journal.count(), PAGE_ENTRIES):
             entries |= {entry.id: entry for entry in seen.stretch(start, start + PAGE_ENTRIES)}
             yield self.script.breathe()
-        notes = {n.id: n for each in self.people for n in living_of(seen.notes(), each)}
-        for note in notes.values():
+        for note in {
+            n.id: n for each in self.people for n in living_of(seen.notes(), each)
+        }.values():
             is_own = note.by.id in self.people
             things.append(Kept("note", note, note.at, note.text, [note.source], is_own))
         for profile in filter(None, map(seen.profile, self.people)):
-            observed = (*seen.older(profile), *profile.observations)
-            for belief in current(observed, seen.audience):
+            for belief in current((*seen.older(profile), *profile.observations), seen.audience):
                 item = belief.observation
-                kept = Kept("observation", item, item.at, belief.line, item.sources)
-                kept.profile = profile.id
-                things.append(kept)
+                things.append(Kept("observation", item, item.at, belief.line, item.sources))
         for entry in filter(lambda each: each.may_consolidate, entries.values()):
             rests = entry.source_message_ids
             things.append(Kept("journal", entry, entry.timestamp, entry.content, rests))
-
-        def lines(ids: Iterable[str]) -> set[str]:
-            """The lines that these are, or that the entries among these rest on."""
-            inner = (entries[each].source_message_ids for each in ids if each in entries)
-            return set(ids).union(*inner)
-
-        heard = yield self._heard(set().union(*(lines(kept.sources) for kept in things)))
+        for kept in things:  # an entry stands for the lines that it rests on
+            inner = (entries[each].source_message_ids for each in kept.sources if each in entries)
+            kept.sources = set(kept.sources).union(*inner)
+        wanted = set[str]().union(*(kept.sources for kept in things))
+        most = sum(each.startswith("m") for each in wanted)
+        lines = yield newest_lines(seen, lambda message: message.id in wanted, most)
+        heard = {line.id: is_by(line, self.people) for line in lines if line.role == "user"}
         shown = list[Kept]()
         for kept in things:
-            own = [heard[line] for line in lines(kept.sources) if line in heard]
+            own = [heard[line] for line in kept.sources if line in heard]
             kept.is_said = bool(own)
             if kept.kind != "note":
                 kept.is_own = bool(own) and all(own)
@@ -138,75 +135,52 @@ class KeptOf:
             raise Refusal("Write what it should say.")
         if len(text) > TEXT_CHARS:
             raise Refusal(f"Write at most {TEXT_CHARS} characters; these are {len(text)}.")
-        script, by = self.script, speaker_of(self.caller, self.script.obj)
-        text = yield judge(script, "heard", text, by, "page", not is_public)
+        script, notes = self.script, list[Note]()
+        text = yield judge(script, "heard", text, self.speaker, "page", not is_public)
         if not text:
             raise Refusal("The game's moderation refuses these words.")
-        proposed: list[Note] = []
 
         def put() -> None:
-            if kept.kind != "note":
+            if not isinstance(kept.item, Note):
                 self._observe(text)
-            if kept.kind == "note" or is_public:
-                named = people_named(text, script.game.people_in(text))
-                note = script.ledger.add(
-                    text,
-                    by,
-                    state=PROPOSED if is_public else APPROVED,
-                    kind=kept.item.kind if isinstance(kept.item, Note) else FACT,
-                    about=named if is_public else [by.id],
-                    audience=PUBLIC if is_public else self.own,
-                )
-                proposed.extend([note] if note.state == PROPOSED else ())
+                if is_public:
+                    notes.append(self.acts.note(text, FACT, is_public, is_staff=False))
+            else:
+                notes.append(self.acts.note(text, kept.item.kind, is_public, is_staff=False))
 
         yield script.run_exclusive(lambda: self._exchange(kept, put))
-        for note in proposed:
-            report_proposal(script, note)
-        name, waits = script.obj.key, " Staff decide whether it is for all to know."
-        if kept.kind == "note" and proposed:
+        waits = ""
+        if any(note.state == PROPOSED for note in notes):
+            waits = " Staff decide whether it is for all to know."
+        if waits and kept.kind == "note":
             return f"Proposed: {text}{waits}"
-        return f"{name} keeps of you now: {text}{waits if proposed else ''}"
+        return f"{script.obj.key} keeps of you now: {text}{waits}"
 
     @inlineCallbacks
     def _exchange(self, kept: Kept, put: Callable[[], None]) -> Steps[None]:
         """Withdraw something that is the player's own and put another there, both or neither."""
         script, wanted = self.script, kept.item.id
+        withdrawn = kept.kind if kept.is_own else ""
         with script.store.transaction():
-            if kept.is_own and kept.kind == "note":
-                script.ledger.change(wanted, WITHDRAWN, speaker_of(self.caller, script.obj))
+            if withdrawn == "note":
+                script.ledger.change(wanted, WITHDRAWN, self.speaker)
             put()
-            if kept.is_own and kept.kind == "observation":
-                entities = script.obj.entities
-                for _ in entities.forget(
-                    lambda p: p.only(lambda o: o.id != wanted), [kept.profile]
+            if withdrawn == "observation":
+                for _ in script.entities.forget(
+                    lambda profile: profile.only(lambda item: item.id != wanted), self.people
                 ):
                     pass
-                by = stable_id(self.caller)
-                script.audit("dropped", profile=kept.profile, observation=wanted, by=by)
-            elif kept.is_own and kept.kind == "journal":
+                script.audit("dropped", observation=wanted, by=self.speaker.id)
+            elif withdrawn == "journal":
                 script.memory.withdraw_entry(wanted)
-        if kept.is_own and kept.kind == "journal":
-            yield Acts(script, self.seen, self.caller).forget_entry(wanted)
+        if withdrawn == "journal":
+            yield self.acts.forget_entry(wanted)
 
     def _observe(self, text: str) -> None:
         """Store a line of the player's, and what it says as an observation of them."""
-        script, own, now = self.script, stable_id(self.caller), self.script.now()
-        speaker, entities = speaker_of(self.caller, script.obj), script.obj.entities
-        said = Message("user", text, speaker=speaker, audience=self.own, channel="page")
-        [line] = script.history.append([said])
-        me = {"id": own, "key": self.caller.key, "kind": "person"}
-        profile = entities.met(me, own, now, [line.id], self.own)
-        entities.put({own: observe(profile, text, now, line.id, self.own)})
-
-    @inlineCallbacks
-    def _heard(self, wanted: set[str]) -> Steps[dict[str, bool]]:
-        """Fires with whether each of these lines of people is the player's; reads each once."""
-        heard: dict[str, bool] = {}
-        for stretch in self.seen.stretches():
-            here = [message for message in stretch if message.id in wanted]
-            heard |= {m.id: is_by(m, self.people) for m in here if m.role == "user"}
-            wanted = wanted.difference(message.id for message in here)
-            if not any(each.startswith("m") for each in wanted):
-                break
-            yield self.script.breathe()
-        return heard
+        by, entities, now = self.speaker, self.script.entities, self.script.now()
+        said = Message("user", text, speaker=by, audience=self.own, channel="page")
+        [line] = self.script.history.append([said])
+        me = {"id": by.id, "key": by.key, "kind": "person"}
+        profile = entities.met(me, by.id, now, [line.id], self.own)
+        entities.put({by.id: observe(profile, text, now, line.id, self.own)})
