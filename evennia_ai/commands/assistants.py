@@ -28,7 +28,16 @@ from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
 # A player's reports: how often, how many of the last lines, and characters of each.
 REPORT_EVERY_S, REPORT_LINES, REPORT_CHARS = 60, 10, 300
-COLUMNS = ("name", "room", "mode", "model", "usage", "messages", "troubles")
+# Heads of the list of assistants, and the fact under each.
+COLUMNS = {
+    "Name": "name",
+    "Room": "room",
+    "Mode": "mode",
+    "Model": "model",
+    "Context used": "usage",
+    "Messages": "messages",
+    "Troubles": "troubles",
+}
 # Said before a wait for work that holds the turn lock for itself.
 _WAITS = (
     "Waiting until {} has finished what it does now: an export, forgetting, a compaction, a "
@@ -105,22 +114,14 @@ class CmdAI(AssistantCommand):
         if now - (self.caller.ndb.evennia_ai_reported or 0.0) < REPORT_EVERY_S:
             raise Refusal("Staff have your last report. You can send the next one in a minute.")
         self.caller.ndb.evennia_ai_reported = now
-        own, words = stable_id(self.caller), (self.rhs or "").strip()[:REPORT_CHARS]
-        name = name_of(self.caller, script.obj)
+        own, name = stable_id(self.caller), name_of(self.caller, script.obj)
         seen = script.seen(private([own]))
         passed = (m for m in script.runtime.passed() if seen.shows(m.audience))
         said = [m for m in (*seen.messages(), *passed) if m.content and m.channel in SPEECH]
         said = said[-REPORT_LINES:]
-        script.audit(
-            "report",
-            by=own,
-            name=name,
-            words=words,
-            lines=[
-                f"{m.speaker_name or m.role}: {one_line(m.content)[:REPORT_CHARS]}" for m in said
-            ],
-            speakers=[m.speaker_id for m in said],
-        )
+        lines = [f"{m.speaker_name or m.role}: {one_line(m.content)}"[:REPORT_CHARS] for m in said]
+        words, speakers = (self.rhs or "")[:REPORT_CHARS], [m.speaker_id for m in said]
+        script.audit("report", by=own, name=name, words=words, lines=lines, speakers=speakers)
         script.alert(
             f"{name} reports {script.obj.key}. Their words and the last lines are on the page "
             "/ai/log/"
@@ -130,17 +131,16 @@ class CmdAI(AssistantCommand):
     def do(self) -> None:
         if self.args:
             raise Refusal(f"`ai` alone lists the assistants. Do you mean: aistatus {self.args}")
-        found = [facts_or_trouble(overview, script) for script in all_assistants()]
-        if not found:
+        rows = []
+        for script in all_assistants():
+            facts = {"mode": "broken", "troubles": "see aistatus"}
+            facts |= facts_or_trouble(overview, script)
+            if "usage" in facts:
+                facts["usage"] = f"{facts['usage']:.0%}"
+            rows.append([facts.get(key, "?") for key in COLUMNS.values()])
+        if not rows:
             return self.tell("There are no assistants yet. Make one: ai/create <name>")
-        heads = ("Name", "Room", "Mode", "Model", "Context used", "Messages", "Troubles")
-        broken, rows = {"mode": "broken", "troubles": "see aistatus"}, list[list[object]]()
-        for facts in found:
-            shown = broken | facts
-            if "broken" not in facts:
-                shown["usage"] = f"{facts['usage']:.0%}"
-            rows.append([shown.get(key, "?") for key in COLUMNS])
-        self.page(self.table(heads, rows))
+        self.page(self.table(list(COLUMNS), rows))
 
     do_list = do
 
@@ -173,7 +173,7 @@ class CmdAI(AssistantCommand):
 
     def do_approve(self) -> Steps[None]:
         """Let it do a call that waits, or not by that switch; without a number list what waits."""
-        script, typed = self.own_assistant(), str(self.rhs or "").strip()
+        script, typed = self.own_assistant(), self.rhs or ""
         name, seen, calls = script.obj.key, self.seen(script), waiting_calls(script)
         if not typed:
             lines = [f"{name} waits for approval of:"] if calls else []
@@ -198,11 +198,10 @@ class CmdAI(AssistantCommand):
     do_refuse = do_approve
 
     def do_yes(self) -> Steps[None]:
-        scripts = [self.assistant()] if self.lhs else all_assistants()
-        people, number = player_ids(self.caller), str(self.rhs or "").strip()
+        people, number = player_ids(self.caller), self.rhs or ""
         calls = [
             (script, call)
-            for script in scripts
+            for script in self.assistants()
             for call in waiting_calls(script, by_asker=True)
             if call.asker in people and number in ("", str(call.number))
         ]
@@ -228,10 +227,12 @@ class CmdAI(AssistantCommand):
 
     def do_me(self) -> Steps[None]:
         if self.rhs:
-            yield from self._change_kept()
-            return
-        scripts = [self.assistant()] if self.lhs else all_assistants()
-        lines = list[str]()
+            wanted, colon, text = self.rhs.partition(":")
+            kept_of = KeptOf(self.assistant(), self.caller)
+            kept = yield kept_of.called(wanted)
+            act = kept_of.correct(kept, text) if colon else kept_of.drop(kept)
+            return self.tell((yield act))
+        lines, scripts = list[str](), self.assistants()
         for script in scripts:
             things = yield KeptOf(script, self.caller).all()
             lines += [f"{script.obj.key} keeps of you ({len(things)}):"] if things else []
@@ -243,16 +244,9 @@ class CmdAI(AssistantCommand):
         nothing = f"Beside what was said, nothing is kept of you by {names}. See: help aiforget"
         self.show([*lines, hint] if lines else [nothing])
 
-    def _change_kept(self) -> Steps[None]:
-        wanted, colon, text = self.words().partition(":")
-        kept_of = KeptOf(self.assistant(), self.caller)
-        kept = yield kept_of.called(wanted)
-        act = kept_of.correct(kept, text) if colon else kept_of.drop(kept)
-        self.tell((yield act))
-
     def do_why(self) -> Steps[None]:
-        script, words = self.assistant(), str(self.rhs or "").strip()
-        lines = yield why(script, words, self.seen(script), self.is_full)
+        script = self.assistant()
+        lines = yield why(script, self.rhs or "", self.seen(script), self.is_full)
         self.page("\n".join(lines))
 
     def do_delete(self) -> Steps[None]:

@@ -13,7 +13,6 @@ from evennia.utils import logger
 from evennia.utils.evmore import EvMore
 from evennia.utils.evtable import EvTable
 from twisted.internet.defer import inlineCallbacks
-from twisted.python.failure import Failure
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps
@@ -45,41 +44,35 @@ class AssistantCommand(MuxCommand):
     help_category = "AI assistants"
     arg_regex = r"\s|/|$"
     locks = "cmd:perm(Admin);admin:perm(Admin)"
-    switches_known: tuple[str, ...] = ()
     # Those that need the command's `admin` lock, too; an empty name stands for no switch.
     admin_switches: tuple[str, ...] = ()
     switch = ""  # the full name of the one that was typed
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Note its switches, which are named like their methods."""
-        super().__init_subclass__(**kwargs)
-        cls.switches_known = tuple(name[3:] for name in dir(cls) if name.startswith("do_"))
-
     def func(self) -> None:
         """Run what the switch says; Evennia does not wait for it."""
-        self._run().addErrback(self._failed)
+        self._run()
 
     @inlineCallbacks
     def _run(self) -> Steps[None]:
-        self.switch = self.full_switch()
-        steps = getattr(self, f"do_{self.switch}".rstrip("_"))()
-        if steps is not None:
-            yield from steps
+        try:
+            self.switch = self.full_switch()
+            steps = getattr(self, f"do_{self.switch}".rstrip("_"))()
+            if steps is not None:
+                yield from steps
+        except AssistantError as error:
+            self.tell(str(error))
+        except Exception as error:  # noqa: BLE001 - logged, and told to the caller
+            logger.log_trace(f"[ai] {self.key}")
+            hint = "Staff find more in the server log."
+            if self.is_admin:
+                hint = "The server log says more; `ai/doctor` looks for damaged assistants."
+            what = f"{type(error).__name__}: {error}".removesuffix(": ")
+            self.tell(f"`{self.key}` failed: {what}. {hint}")
 
     def act(self) -> Steps[None]:
         """Do what the switch says to what stands right of the equals sign."""
         wanted = self.words()
         self.tell((yield self.acts().do(self.switch, wanted)))
-
-    def _failed(self, failure: Failure) -> None:
-        if failure.check(AssistantError):
-            return self.tell(str(failure.value))
-        logger.log_err(f"[ai] {self.key}: {failure.getTraceback()}")
-        error = f"{failure.type.__name__}: {failure.value}".removesuffix(": ")
-        hint = "Staff find more in the server log."
-        if self.is_admin:
-            hint = "The server log says more; `ai/doctor` looks for damaged assistants."
-        self.tell(f"`{self.key}` failed: {error}. {hint}")
 
     @property
     def is_admin(self) -> bool:
@@ -95,15 +88,21 @@ class AssistantCommand(MuxCommand):
         """What the caller may see of an assistant."""
         return script.seen(self.audience)
 
+    @classmethod
+    def known_switches(cls) -> list[str]:
+        """Its switches, which are named like their methods."""
+        return [name[3:] for name in dir(cls) if name.startswith("do_")]
+
     def full_switch(self) -> str:
         """The full name of the switch, or an empty text, if the caller may use it."""
-        typed = [switch.lower() for switch in self.switches if switch] or [""]
-        known, first = self.switches_known, typed[0]
-        found = [first] if first in ("", *known) else [s for s in known if s.startswith(first)]
-        if len(typed) > 1 or len(found) != 1:
-            listed = ", ".join(f"/{switch}" for switch in known) or "none"
-            wrong = f"`{self.key}` has no switch `/{'/'.join(typed)}`."
-            raise Refusal(f"{wrong} Its switches: {listed}.")
+        typed = "/".join(filter(None, self.switches)).lower()
+        known = self.known_switches()
+        found = [name for name in known if name.startswith(typed)]
+        if typed in ("", *known):
+            found = [typed]
+        if len(found) != 1:
+            listed = ", ".join(f"/{name}" for name in known) or "none"
+            raise Refusal(f"`{self.key}` has no switch `/{typed}`. Its switches: {listed}.")
         if found[0] in self.admin_switches and not self.is_admin:
             raise Refusal(f"`{f'{self.key}/{found[0]}'.rstrip('/')}` is for admins.")
         return found[0]
@@ -111,6 +110,10 @@ class AssistantCommand(MuxCommand):
     def assistant(self, name: str | None = None) -> AssistantScript:
         """The script of the assistant named left of the equals sign; the only one here if none."""
         return find_assistant(self.caller, self.lhs if name is None else name)
+
+    def assistants(self) -> list[AssistantScript]:
+        """The assistant named left of the equals sign; all if none is."""
+        return [self.assistant()] if self.lhs else all_assistants()
 
     def own_assistant(self, name: str | None = None) -> AssistantScript:
         """The same, if the caller may change this assistant; otherwise `Refusal`."""
@@ -130,7 +133,7 @@ class AssistantCommand(MuxCommand):
         what would be done, exactly: a yes to something else does not count. `subject` is what it is
         about, as it is typed.
         """
-        says_yes = str(self.rhs or "").strip().lower() == "yes"
+        says_yes = (self.rhs or "").lower() == "yes"
         if says_yes and self.repeats(act):
             return True
         command = f"{self._form} {subject}"
@@ -164,7 +167,7 @@ class AssistantCommand(MuxCommand):
         """The text right of the equals sign; a `Refusal` with the usage if there is none."""
         if not self.rhs:
             raise Refusal(self.usage)
-        return str(self.rhs).strip()
+        return str(self.rhs)
 
     def tell(self, text: str) -> None:
         """Send a text, escaped."""
@@ -224,34 +227,29 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
     `name` may be an alias, the beginning of a name, or ``#dbref``. Empty, it means the only one
     here. Raises `Refusal` if there is none, or more than one.
     """
-    known, name = all_assistants(), name.strip()
+    known, name, where = all_assistants(), name.strip(), "here"
     place = getattr(caller, "location", None)
-    here = [script for script in known if place is not None and script.obj.location is place]
-    found, where = here, "here"
+    found = here = [each for each in known if place is not None and each.obj.location is place]
+    none = "There is no assistant here. Name the one you mean."
     if name:
-        where = f"called `{name}`"
+        close = difflib.get_close_matches(name, [script.obj.key for script in known], n=1)
+        hint = f" Do you mean {close[0]}?" if close else ""
+        none, where = f"There is no assistant called `{name}`.{hint}", f"called `{name}`"
         found = (
             [script for script in known if _is_called(script.obj, name, folded)]
             or [script for script in known if _is_called(script.obj, name, letters)]
             or [script for script in known if letters(script.obj.key).startswith(letters(name))]
         )
         found = [script for script in found if script in here] or found
-    listed = ", ".join(f"{script.obj.key} (#{script.obj.pk})" for script in found)
-    none = "There is no assistant here. Name the one you mean."
     if not known:
         none = "There are no assistants yet. See: help ai"
-    elif name:
-        close = difflib.get_close_matches(name, [script.obj.key for script in known], n=1)
-        hint = f" Do you mean {close[0]}?" if close else ""
-        none = f"There is no assistant called `{name}`.{hint}"
+    listed = ", ".join(f"{script.obj.key} (#{script.obj.pk})" for script in found)
     return only_one(found, none, f"There is more than one assistant {where}: {listed}. Say which.")
 
 
 def named(name: str) -> AssistantScript | None:
     """The first assistant of exactly this name or alias, or None."""
-    return next(
-        (script for script in all_assistants() if _is_called(script.obj, name, folded)), None
-    )
+    return next((each for each in all_assistants() if _is_called(each.obj, name, folded)), None)
 
 
 def _is_called(body: TypedObject, name: str, form: Callable[[str], str]) -> bool:

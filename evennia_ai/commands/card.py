@@ -67,7 +67,7 @@ class CmdAICard(AssistantCommand):
     def do_import(self) -> Steps[None]:
         file, _, typeclass = self.lhs.partition(":")
         typeclass, file = body_class(typeclass.strip()), file.strip()
-        card = yield usable_card(file, (self.rhs or "").strip())
+        card = yield usable_card(file, self.rhs or "")
         if named(card.name) is not None:
             script = self.own_assistant(card.name)
             if not self.repeats(f"card {script.pk} {file}"):

@@ -65,7 +65,7 @@ class CmdAIConfig(AssistantCommand):
         if not option:
             self._show_all(script)
         elif option == "preset":
-            self._report(script, partial(take_preset, script, (self.rhs or "").strip(), by))
+            self._report(script, partial(take_preset, script, self.rhs or "", by))
         elif self.rhs is None:
             self._explain(script, option_called(option)[0])
         else:

@@ -61,8 +61,8 @@ class TestLocks(CommandLineTest):
 
     def test_help_is_one_screen(self):
         """Each rank reads of its own switches, all of them, on one screen of 24 lines."""
-        known = {"Player": CmdAI.player_switches, "Admin": CmdAI.switches_known}
-        staff = {*CmdAI.switches_known} - {*CmdAI.admin_switches}
+        known = {"Player": CmdAI.player_switches, "Admin": CmdAI.known_switches()}
+        staff = {*CmdAI.known_switches()} - {*CmdAI.admin_switches}
         for rank, switches in {**known, "Builder": staff}.items():
             self.be(rank)
             shown = self.typed("help ai")
