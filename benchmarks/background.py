@@ -69,7 +69,7 @@ class Talk:
             "evennia.objects.objects.DefaultCharacter", key="Mira", location=self.body.location
         )
         type(self.player).has_account = property(lambda one: one.key == "Mira")
-        measure_fixed(self.script, self.body)
+        measure_fixed(self.script)
 
     def fill_to(self, share: float) -> None:
         """Store talk until the context is so full."""

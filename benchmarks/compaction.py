@@ -126,7 +126,7 @@ def cost(limit: int) -> dict[str, Any]:
     """The figures at one limit."""
     model = ScriptedModel(default=answer)
     aria = FakeAssistant(model, max_context_tokens=limit)
-    measure_fixed(aria, aria.obj)
+    measure_fixed(aria)
     aria.history.append(scene())
     before, talk = aria.usage(), sum(map(is_talk, scene()))
     outcomes = list[Any]()

@@ -119,7 +119,7 @@ class Crew:
         type(script).reply_cooldown_s = 0
         config = {"sleep_after_idle_s": None, "llm_timeout_s": 30.0}
         script.state.configure({"max_context_tokens": CONTEXT_TOKENS, **config})
-        measure_fixed(script, body)
+        measure_fixed(script)
         wanted = self.rng.uniform(*FILLED)
         while script.usage() < wanted:
             heard, own = self._heard(script), Speaker(body.key, body.stable_id)

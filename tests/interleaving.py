@@ -614,7 +614,7 @@ class Interleaving:
 
     def _check_prompts(self, script):
         for audience in AUDIENCES[:4]:
-            prompt = build_prompt(script, self.world.body, TurnRequest(audience))
+            prompt = build_prompt(script, TurnRequest(audience))
             assert prompt.fits, f"prompt for {audience} is too large: {prompt.budget}"
             assert prompt.budget.total <= script.limits().tokens
             check_pairs({"messages": prompt.messages})

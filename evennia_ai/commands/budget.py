@@ -30,7 +30,7 @@ class CmdAIBudget(AssistantCommand):
         script = self.assistant()
         event = newest_turn(script.seen(self.audience))
         if event is None:
-            budget = draft_prompt(script, script.obj).budget
+            budget = draft_prompt(script).budget
             lines = [str(budget), "No turn was logged yet: this is what the next prompt holds."]
             return self.show(lines + [f"Note: {note}" for note in budget.notes])
         self.show(request_lines(event))

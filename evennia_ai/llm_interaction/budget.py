@@ -27,10 +27,8 @@ EVENTS_KEPT = 50
 NOTES_KEPT, NOTE_CHARS = 5, 120
 # Key of a reply's metadata, and most ids of each kind that a trace keeps.
 TRACE, MOST_IDS = "trace", 12
-REGIONS = (
-    *("System", "Tools", "Ledger", "Examples"),
-    *("Summaries", "History", "Retrieved", "Tail", "Reserve"),
-)
+_FIXED = ("System", "Tools", "Ledger", "Examples")
+REGIONS = (*_FIXED, "Summaries", "History", "Retrieved", "Tail", "Reserve")
 # Of a history's room: what remains after a compaction, most that all summaries one reader sees
 # take, and most of what remains that the kept messages take.
 TARGET_SHARE, SUMMARIES_SHARE, KEPT_SHARE = 0.5, 0.3, 0.7
@@ -81,6 +79,11 @@ class TokenBudget(Stored, Usage):
     def regions(self) -> dict[str, int]:
         """Tokens by region."""
         return dict(zip(REGIONS, self.sizes, strict=True))
+
+    @property
+    def fixed(self) -> int:
+        """Tokens of what is the same in each prompt."""
+        return sum(self.sizes[: len(_FIXED)])
 
     @property
     def total(self) -> int:
@@ -149,9 +152,10 @@ class BudgetLog:
         self._events: deque[TokenBudget] = deque(maxlen=EVENTS_KEPT)
 
     def note(self, event: TokenBudget) -> TokenBudget:
-        """Log an event; returns it."""
-        self._events.append(event)
-        return event
+        """Log an event, of its notes the first; returns it."""
+        notes = tuple(note[:NOTE_CHARS] for note in event.notes[:NOTES_KEPT])
+        self._events.append(replace(event, notes=notes))
+        return self._events[-1]
 
     def answered(self, event: TokenBudget, reply: ModelReply) -> TokenBudget:
         """Add the figures of the reply to a logged event; returns it as it is now."""

@@ -1,7 +1,8 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
-from collections.abc import Collection, Generator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -20,13 +21,13 @@ from evennia_ai.history.messages import (
     unmasked,
 )
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of
-from evennia_ai.life import Body, Thinker, View
+from evennia_ai.life import Body, Offered, Surroundings, Thinker, View
 from evennia_ai.llm_interaction import conversation
-from evennia_ai.llm_interaction.budget import NOTE_CHARS, NOTES_KEPT, Limits, TokenBudget
+from evennia_ai.llm_interaction.budget import Limits, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
+    CONTEXT_PRE_COMPACTION,
     CONTEXT_UNASKED,
-    CONTEXTS,
     SPOKEN,
     plain_identity,
     system_prompt,
@@ -80,50 +81,39 @@ ORDINARY = TurnRequest()
 Person = Mapping[str, Any]  # somebody who is here, as the game tells it
 
 
-def build_prompt(
-    script: Thinker, character: Body, request: TurnRequest = ORDINARY, **options: Any
-) -> Prompt:
+def build_prompt(script: Thinker, request: TurnRequest = ORDINARY, **options: Any) -> Prompt:
     """The prompt of a model call that is made now; its budget is noted.
 
     Arguments and result are those of `draft_prompt`.
     """
-    prompt = draft_prompt(script, character, request, **options)
-    model = options.get("model", "")
+    prompt = draft_prompt(script, request, **options)
+    model, runtime = options.get("model", ""), script.runtime
     if request.context == CONTEXT_AWAKE:
-        if not model:
-            script.runtime.fixed_tokens = _fixed_tokens(prompt)
-            _keep_notes(script.runtime.shown_notes, request, prompt)
-        script.runtime.left_out = frozenset(prompt.left_out)
+        runtime.left_out = frozenset(prompt.left_out)
+    if request.context == CONTEXT_AWAKE and not model:
+        runtime.fixed_tokens = prompt.budget.fixed
+        # The notes that it tells before the line to answer stay there, so that the next prompt
+        # begins with this one, and a server's cache holds.
+        notes = runtime.shown_notes
+        for key in (*prompt.left_out, *request.source_ids):
+            notes.pop(key, None)
+        if request.source_ids and prompt.told.texts:
+            notes[request.source_ids[0]] = prompt.told
+        while len(notes) > MOST_KEPT_NOTES:
+            del notes[next(iter(notes))]
     name = model or script.model_name
-    note_request(script, prompt.budget, request.context, name, request.audience)
+    _note(script, prompt.budget, purpose=request.context, model=name, audience=request.audience)
     return prompt
 
 
-def note_request(
-    script: Thinker,
-    budget: TokenBudget,
-    purpose: str,
-    model: str,
-    audience: str = PUBLIC,
-    trigger: str = "",
-) -> TokenBudget:
+def _note(script: Thinker, budget: TokenBudget, **about: Any) -> TokenBudget:
     """Log the budget of a request that is about to be made; returns the event."""
-    event = replace(
-        budget,
-        at=script.now(),
-        purpose=purpose,
-        model=model,
-        audience=audience,
-        trigger=trigger,
-        notes=tuple(note[:NOTE_CHARS] for note in budget.notes[:NOTES_KEPT]),
-        usage=round(script.usage(), 4),
-    )
-    return script.budgets.note(event)
+    usage = round(script.usage(), 4)
+    return script.budgets.note(replace(budget, at=script.now(), usage=usage, **about))
 
 
 def draft_prompt(
     script: Thinker,
-    character: Body,
     request: TurnRequest = ORDINARY,
     withdrawn: Sequence[str] = (),
     since: str | None = None,
@@ -137,7 +127,6 @@ def draft_prompt(
 
     Args:
         script: The assistant's script.
-        character: Its body.
         request: What the turn is for; only what its audience and its asker may know is shown.
         withdrawn: Names of tools not offered any more.
         since: Id of the newest message when the turn began. What came after it stands behind the
@@ -145,7 +134,8 @@ def draft_prompt(
         found: What this turn's searches gave, by the id of the result, where less is stored.
         model: The model it is for, if not its own: a fallback may have a smaller window.
     """
-    limits, traits = script.limits(model), script.tools.traits
+    draft = _Draft(script, request, script.limits(model))
+    limits, traits = draft.limits, script.tools.traits
     seen, has_summaries = script.seen(request.audience, True), script.config.compact_enabled
     history, older = shown_history(seen, has_summaries, script.limits().tokens)
     # Also of somebody whose words are in quarantine: what is said now is answered.
@@ -153,17 +143,19 @@ def draft_prompt(
     answered = tuple(message for message in asked if message.speaker)
     answers = {message.id for message in answered}
     shown = [_as_shown(m, found, traits.recalls) for m in history if m.id not in answers]
-    if limits.model != OFFLINE_MODEL:
+    if not draft.is_offline:
         shown = [m for m in shown if m.metadata.get("model") != OFFLINE_MODEL]
     ids = [message.id for message in history]
-    newer = frozenset(ids[ids.index(since) + 1 :]) if since in ids else frozenset[str]()
+    newer = frozenset[str]()
+    if since in ids:
+        newer = frozenset(ids[ids.index(since) + 1 :])
     called = frozenset[str]()
     if not limits.calls_tools:
         shown = _without_calls(shown, newer, traits.speaks)
         # What it has called all the same goes on as a call of a tool that is offered.
         called = frozenset(c["function"]["name"] for m in shown for c in m.tool_calls)
     regions = replace(
-        _fixed(script, character, request, limits, withdrawn, called),
+        draft.fixed(withdrawn, called),
         history=tuple(shown),
         answered=answered,
         archived=older,
@@ -173,19 +165,14 @@ def draft_prompt(
         ),
         newer=newer,
     )
-    game, notes = script.game.asked_by(request.asker), script.runtime.shown_notes
-    present = game.present()
-    people = frozenset(str(person["id"]) for person in present)
-    steady = _steady_notes(present, game.time(script.now()), request.language)
-    passing = _passing_notes(script, request, present)
+    people = frozenset(str(person["id"]) for person in draft.present)
+    steady, passing = draft.steady_notes(), draft.passing_notes()
     # Of what earlier prompts told, nothing stays that names somebody who is not seen now.
-    kept = {
-        message.id: notes[message.id].texts
-        for message in shown
-        if message.id in notes and notes[message.id].people <= people
-    }
-    if limits.model == OFFLINE_MODEL:
-        kept = {}
+    kept: dict[str, Mapping[str, str]] = {}
+    if not draft.is_offline:
+        notes = script.runtime.shown_notes
+        told_before = ((m.id, notes[m.id]) for m in shown if m.id in notes)
+        kept = {key: told.texts for key, told in told_before if told.people <= people}
     while True:
         holds = {label: text for texts in kept.values() for label, text in texts.items()}
         now = steady
@@ -199,23 +186,12 @@ def draft_prompt(
         )
         prompt = fit_prompt(regions, limits.caps, limits.tokens, script.count)
         if kept.keys().isdisjoint(prompt.left_out):
-            named = people if conversation.HERE in told else frozenset[str]()
+            named = frozenset[str]()
+            if conversation.HERE in told:
+                named = people
             return replace(prompt, told=ShownNotes(told, named))
         # What they said is said anew.
         kept = {key: texts for key, texts in kept.items() if key not in prompt.left_out}
-
-
-def _keep_notes(notes: dict[str, ShownNotes], request: TurnRequest, prompt: Prompt) -> None:
-    """Remember the notes that a prompt tells before the line to answer, by that line's id.
-
-    So the next prompt begins with this one, and a server's cache holds.
-    """
-    for key in (*prompt.left_out, *request.source_ids):
-        notes.pop(key, None)
-    if request.source_ids and prompt.told.texts:
-        notes[request.source_ids[0]] = prompt.told
-    while len(notes) > MOST_KEPT_NOTES:
-        del notes[next(iter(notes))]
 
 
 def _without_calls(
@@ -247,105 +223,152 @@ def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[st
 
     A search's result in full in its own turn, brief later; a reply without what it said before.
     """
+    text = message.content
     if once := message.metadata.get(SAID_ONCE):
-        return replace(message, content=str(once), tokens=0)
-    if message.role != "tool" or message.name not in recalls or mask_of(message):
+        text = str(once)
+    elif message.role == "tool" and message.name in recalls and not mask_of(message):
+        text = found.get(message.id) or brief(text)
+    if text == message.content:
         return message
-    text = found.get(message.id) or brief(message.content)
-    return message if text == message.content else replace(message, content=text, tokens=0)
+    return replace(message, content=text, tokens=0)
 
 
-def measure_fixed(script: Thinker, character: Body) -> Prompt:
+def measure_fixed(script: Thinker) -> Prompt:
     """Measure the tokens of the fixed regions without a turn, as at start; returns their prompt."""
     limits = script.limits()
-    fixed = _fixed(script, character, ORDINARY, limits)
+    fixed = _Draft(script, ORDINARY, limits).fixed()
     prompt = fit_prompt(fixed, limits.caps, limits.tokens, script.count)
-    script.runtime.fixed_tokens = _fixed_tokens(prompt)
+    script.runtime.fixed_tokens = prompt.budget.fixed
     return prompt
 
 
-def _fixed_tokens(prompt: Prompt) -> int:
-    sizes = prompt.budget.regions
-    return sum(sizes[name] for name in ("System", "Tools", "Ledger", "Examples"))
+@dataclass(frozen=True)
+class _Draft:
+    """What a prompt is made from."""
 
+    script: Thinker
+    request: TurnRequest
+    limits: Limits
 
-def _fixed(
-    script: Thinker,
-    character: Body,
-    request: TurnRequest,
-    limits: Limits,
-    withdrawn: Collection[str] = (),
-    called: Collection[str] = (),
-) -> Regions:
-    """What stands before the talk: tools, system text, notes of the ledger, examples.
+    @property
+    def is_offline(self) -> bool:
+        """Whether it is for the offline model."""
+        return self.limits.model == OFFLINE_MODEL
 
-    A model that speaks only is offered the tools that it has `called` all the same.
-    """
-    config, game, me = script.config, script.game.asked_by(request.asker), character.key
-    place, things = game.place(), list(game.things().values())[:MOST_NAMES]
-    where = conversation.place_text(place, things, game.carried()[:MOST_NAMES])
-    is_offline = limits.model == OFFLINE_MODEL
-    if limits.is_base and not is_offline:
-        system = f"{plain_identity(me, config.persona, config.language)}\n\n{where}"
-    else:
-        system = system_prompt(me, config.persona, where, limits.calls_tools, config.language)
-    # The card's, else those of its language: the one that is set, else the persona's. A base model
-    # goes on with others as if they had been said here.
-    examples: tuple[conversation.Exchange, ...] = ()
-    if not is_offline:
-        examples = conversation.own_examples(config.examples or "", me)
-    if not (examples or is_offline or limits.is_base):
+    @property
+    def game(self) -> Surroundings:
+        """What the one who asks may see, too."""
+        return self.script.game.asked_by(self.request.asker)
+
+    @cached_property
+    def present(self) -> tuple[Person, ...]:
+        """Those whom the assistant sees, and the one who asks sees too."""
+        return self.game.present()
+
+    def fixed(self, withdrawn: Collection[str] = (), called: Collection[str] = ()) -> Regions:
+        """What stands before the talk: tools, system text, notes of the ledger, examples.
+
+        A model that speaks only is offered the tools that it has `called` all the same.
+        """
+        script, limits, config, game = self.script, self.limits, self.script.config, self.game
+        me, things = script.obj.key, list(game.things().values())[:MOST_NAMES]
+        where = conversation.place_text(game.place(), things, game.carried()[:MOST_NAMES])
+        # Examples are the card's, else those of its language: the one that is set, else the
+        # persona's. A base model goes on with others as if they had been said here.
+        examples: tuple[conversation.Exchange, ...] = ()
+        if not self.is_offline:
+            examples = conversation.own_examples(config.examples or "", me)
+        if limits.is_base and not self.is_offline:
+            system = f"{plain_identity(me, config.persona, config.language)}\n\n{where}"
+        else:
+            system = system_prompt(me, config.persona, where, limits.calls_tools, config.language)
+            if not (examples or self.is_offline):
+                examples = self._shipped_examples()
+        notes = script.seen(self.request.audience, trusted=True).pinned()
+        return Regions(
+            system,
+            tuple(tool.schema() for tool in self._offered(called) if tool.name not in withdrawn),
+            examples=examples,
+            ledger=tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes),
+            has_ids=limits.calls_tools,
+        )
+
+    def _shipped_examples(self) -> tuple[conversation.Exchange, ...]:
+        """Those of a language, with names that nobody here bears."""
+        config, seen = self.script.config, self.script.seen(self.request.audience)
         language = code_of(config.language)
         if config.language == AUTO:
             language = language_of(config.persona)
-        met = {person["key"] for person in game.present()}
-        met |= {m.speaker_name for m in script.seen(request.audience).newest() if m.speaker_name}
-        examples = conversation.shipped_examples(language or DEFAULT, me, met)
-    notes = script.seen(request.audience, trusted=True).pinned()
-    return Regions(
-        system,
-        _offered(script, request, limits, withdrawn, called),
-        examples=examples,
-        ledger=tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes),
-        has_ids=limits.calls_tools,
-    )
+        met = {person["key"] for person in self.present}
+        met |= {message.speaker_name for message in seen.newest() if message.speaker_name}
+        return conversation.shipped_examples(language or DEFAULT, self.script.obj.key, met)
 
+    def _offered(self, called: Collection[str]) -> Sequence[Offered]:
+        """The tools that may serve the turn (`Tool.serves`).
 
-def _offered(
-    script: Thinker,
-    request: TurnRequest,
-    limits: Limits,
-    withdrawn: Collection[str],
-    called: Collection[str],
-) -> tuple[dict[str, Any], ...]:
-    """The schemas of the tools that may serve a turn (`Tool.serves`).
+        To the offline model they cost nothing. A call of another one is judged like any call;
+        nothing depends on its being left out.
+        """
+        script, asker, game = self.script, self.request.asker, self.game
+        if not (self.limits.calls_tools or called):
+            return ()
+        tools = script.tools.offered()
+        if not self.limits.calls_tools:
+            tools = [tool for tool in tools if tool.name in called]
+        serves = {*SERVES}
+        if asker is None:
+            serves = {*USUAL}
+        elif not self.is_offline:
+            seen, has_things = script.seen(self.request.audience), game.has_things()
+            serves_now = {
+                "obeyed": game.obeys(),
+                "met": seen.profile(asker) is not None,
+                "things": has_things,
+                "carried": has_things and bool(game.carried()),
+                "older": seen.has_summaries(),
+                "full": script.usage() >= script.config.compact_sleep_threshold / 2,
+                "sleep": False,
+            }
+            serves -= {name for name, does in serves_now.items() if not does}
+        tools = [tool for tool in tools if tool.serves in serves]
+        if self.request.context == CONTEXT_UNASKED:  # nothing else may be done unasked
+            tools = [tool for tool in tools if tool.silent or (tool.speaks and not tool.to_one)]
+        return tools
 
-    To the offline model they cost nothing. A call of another one is judged like any call; nothing
-    depends on its being left out.
-    """
-    if not (limits.calls_tools or called):
-        return ()
-    asker, is_offline = request.asker, limits.model == OFFLINE_MODEL
-    serves = set(USUAL if asker is None else SERVES)
-    if asker is not None and not is_offline:
-        game, seen = script.game.asked_by(asker), script.seen(request.audience)
-        has_things = game.has_things()
-        serves_now = {
-            "obeyed": game.obeys(),
-            "met": seen.profile(asker) is not None,
-            "things": has_things,
-            "carried": has_things and bool(game.carried()),
-            "older": seen.has_summaries(),
-            "full": script.usage() >= script.config.compact_sleep_threshold / 2,
-            "sleep": False,
+    def steady_notes(self) -> dict[str, str]:
+        """What mostly holds from turn to turn, by label: time, people, language."""
+        here = sorted((str(one["key"]), bool(one.get("assistant"))) for one in self.present)
+        notes = {
+            conversation.NOW: flat(self.game.time(self.script.now())),
+            conversation.HERE: conversation.people_named(here),
         }
-        serves -= {name for name, does in serves_now.items() if not does}
-    tools = [tool for tool in script.tools.offered() if tool.serves in serves]
-    if not limits.calls_tools:
-        tools = [tool for tool in tools if tool.name in called]
-    if request.context == CONTEXT_UNASKED:  # nothing else may be done unasked
-        tools = [tool for tool in tools if tool.silent or (tool.speaks and not tool.to_one)]
-    return tuple(tool.schema() for tool in tools if tool.name not in withdrawn)
+        if self.request.language:
+            notes[conversation.LANGUAGE] = self.request.language
+        return notes
+
+    def passing_notes(self) -> list[str]:
+        """What is told for one turn: what is known of who and what is here, what was done.
+
+        It holds what the assistant sees, and the one who asks may see too.
+        """
+        script, request, game = self.script, self.request, self.game
+        seen, rows = script.seen(request.audience, trusted=True), list[str]()
+        people = sorted(self.present, key=lambda person: person["id"] != request.asker)
+        names = {str(person["id"]): str(person["key"]) for person in people}
+        for known in (*names, str(game.place()["id"]), *game.things()):
+            profile = seen.profile(known)
+            if profile and (facts := profile.facts(request.audience, PROFILE_FACTS)):
+                rows.append(
+                    note(f"{conversation.ABOUT} {shown_name(profile.name)}", "; ".join(facts))
+                )
+        rows += [note(conversation.MIND, line) for line in script.on_mind(request, names)]
+        rows += [note(conversation.DONE, what) for what in request.done]
+        rows += [note(conversation.UNDONE, why) for why in request.undone]
+        if request.reason:
+            reason = request.reason.rstrip(".")
+            wish = "Say or do one short thing of your own in the language of the talk, or nothing."
+            rows.append(note(conversation.NOBODY, f"{reason}. {wish}"))
+        return rows
 
 
 def shown_history(seen: View, has_summaries: bool, limit: int) -> tuple[tuple[Message, ...], int]:
@@ -372,46 +395,11 @@ def build_llm_messages(
     **fields: Any,
 ) -> list[dict[str, Any]]:
     """The messages sent to the model, within budget; arguments as for `TurnRequest`."""
-    return list(build_prompt(script, character, TurnRequest(audience, context, **fields)).messages)
-
-
-def _steady_notes(present: Sequence[Person], time: str, language: str) -> dict[str, str]:
-    """What mostly holds from turn to turn, by label: time, people here, the language to answer in.
-
-    The people are those whom the assistant sees, and the one who asks sees too.
-    """
-    people = sorted((str(person["key"]), bool(person.get("assistant"))) for person in present)
-    notes = {conversation.NOW: flat(time), conversation.HERE: conversation.people_named(people)}
-    if language:
-        notes[conversation.LANGUAGE] = language
-    return notes
-
-
-def _passing_notes(script: Thinker, request: TurnRequest, present: Sequence[Person]) -> list[str]:
-    """What is told for one turn, as notes: what is known of who and what is here, what was done.
-
-    It holds what the assistant sees, and the one who asks may see too.
-    """
-    audience, asker, game = request.audience, request.asker, script.game.asked_by(request.asker)
-    seen, rows = script.seen(audience, trusted=True), list[str]()
-    people = sorted(present, key=lambda person: person["id"] != asker)
-    names = {str(person["id"]): str(person["key"]) for person in people}
-    for known in (*names, str(game.place()["id"]), *game.things()):
-        if (profile := seen.profile(known)) and (facts := profile.facts(audience, PROFILE_FACTS)):
-            rows.append(note(f"{conversation.ABOUT} {shown_name(profile.name)}", "; ".join(facts)))
-    rows += [note(conversation.MIND, line) for line in script.on_mind(request, names)]
-    rows += [note(conversation.DONE, what) for what in request.done]
-    rows += [note(conversation.UNDONE, why) for why in request.undone]
-    if request.reason:
-        reason = request.reason.rstrip(".")
-        wish = "Say or do one short thing of your own in the language of the talk, or nothing."
-        rows.append(note(conversation.NOBODY, f"{reason}. {wish}"))
-    return rows
+    return list(build_prompt(script, TurnRequest(audience, context, **fields)).messages)
 
 
 def model_request(
     script: Thinker,
-    character: Body,
     prompt: Prompt,
     purpose: str,
     max_tokens: int | None = None,
@@ -421,21 +409,27 @@ def model_request(
 
     `model` is its own, the offline one, or a fallback, after which only later ones are asked.
     """
-    config, name = script.config, model or script.model_name
-    reserve, is_awaited = prompt.budget.regions["Reserve"], purpose in SPOKEN
-    is_aloud = is_awaited or purpose == READ_AHEAD
-    called = [tool["function"]["name"] for tool in prompt.tools]
+    config, name, timeout_s = (
+        script.config,
+        model or script.model_name,
+        script.config.turn_timeout_s,
+    )
+    reserve, is_job = prompt.budget.regions["Reserve"], purpose not in (*SPOKEN, READ_AHEAD)
+    called: Iterable[str] = script.tools.tools
+    if is_job:
+        called = (tool["function"]["name"] for tool in prompt.tools)
+    if purpose in SPOKEN:  # else nobody waits: its one try may take the whole time
+        timeout_s = config.llm_timeout_s
     request = ModelRequest(
         model=name,
         messages=prompt.messages,
         tools=prompt.tools,
-        # Nobody waits for what is read ahead, or for a job: its one try may take the whole time.
-        timeout_s=config.llm_timeout_s if is_awaited else config.turn_timeout_s,
+        timeout_s=timeout_s,
         within_s=config.turn_timeout_s,
         purpose=purpose,
         prompt_tokens=prompt.budget.total - reserve,
-        called=frozenset(script.tools.tools if is_aloud else called),
-        reported=not is_aloud,
+        called=frozenset(called),
+        reported=is_job,
         max_tokens=max_tokens or reserve,
     )
     if name == OFFLINE_MODEL:
@@ -444,17 +438,18 @@ def model_request(
     if name in fallbacks:
         fallbacks = fallbacks[fallbacks.index(name) + 1 :]
     is_base, defaults = config.llm_api == "completion", dict[str, Any]()
-    if is_aloud:
+    if not is_job:
         defaults["temperature"] = TEMPERATURE
-        defaults |= NO_REPEATS if is_base else {}
+        if is_base:
+            defaults |= NO_REPEATS
     extra = {**defaults, **config.llm_extra}
     request = replace(request, fallback_models=fallbacks, thinking=config.llm_thinking, extra=extra)
     if not is_base:
         return request
-    if purpose in CONTEXTS and not is_awaited:
-        text, stops = as_task_prompt(request.messages, FACTS), FACTS_STOPS
+    if purpose == CONTEXT_PRE_COMPACTION:
+        text, stops = as_task_prompt(prompt.messages, FACTS), FACTS_STOPS
     else:
-        text, stops = as_transcript(request.messages, character.key), STOPS
+        text, stops = as_transcript(prompt.messages, script.obj.key), STOPS
     return replace(request, api="completion", prompt=text, stop=stops, messages=(), tools=())
 
 
@@ -470,7 +465,8 @@ def ask_job(
 
     Fails with `ModelError` also where the answer never comes.
     """
-    event = note_request(script, budget, request.purpose, request.model, audience, trigger)
+    about = {"purpose": request.purpose, "model": request.model, "audience": audience}
+    event = _note(script, budget, **about, trigger=trigger)
     try:
         reply: ModelReply = yield in_time(
             script.spend.complete(request), request.within_s + GRACE_S

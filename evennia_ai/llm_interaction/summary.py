@@ -215,7 +215,7 @@ def _ask(
     system, most = "\n\n".join(filter(None, rules)), task.cap + task.noted * NOTES_TOKENS
     limits = script.limits(model)
     prompt = job_prompt(system, task.text, task.tokens, most, limits.tokens, script.count)
-    request = model_request(script, script.obj, prompt, purpose, model=model)
+    request = model_request(script, prompt, purpose, model=model)
     # Penalties would drop names that recur.
     extra = {k: v for k, v in request.extra.items() if "penalty" not in k}
     if task.noted and limits.facts.speech == FORM:

@@ -18,7 +18,7 @@ from evennia_ai.history.frames import (
 from evennia_ai.llm_interaction.conversation import HERE, LANGUAGE, NOW, read_prompt
 
 # What ends a reply: the closing quote or the line.
-STOPS = ('"', "\n")
+STOPS: tuple[str, ...] = ('"', "\n")
 FACTS = "Facts worth keeping, one a line, with names and numbers:\n-"
 FACTS_STOPS: tuple[str, ...] = ("\n\n",)
 MOST_FACTS = 8

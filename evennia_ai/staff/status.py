@@ -202,7 +202,7 @@ def compaction_state(script: "AssistantScript") -> str:
 
 def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
-    tools_left = measure_fixed(script, script.obj).tools_left
+    tools_left = measure_fixed(script).tools_left
     name, place = script.obj.key, script.obj.location
     limit, found = script.limits().tokens, []
     if place is None:

@@ -212,7 +212,7 @@ class _Turn:
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
             with script.state.pinned():
-                prompt = make_prompt(script, self.character, self.request, **self._shown())
+                prompt = make_prompt(script, self.request, **self._shown())
             if not prompt.fits:
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
                 if not is_offline:
@@ -221,7 +221,7 @@ class _Turn:
                 self.event = script.budgets.events()[-1]
             yield script.breathe()
             asked = model_request(
-                script, self.character, prompt, self.request.context, model=self._shown()["model"]
+                script, prompt, self.request.context, model=self._shown()["model"]
             )
             try:
                 # Whoever waits must not wait for the same model again.
@@ -301,8 +301,8 @@ class _Turn:
         if has_tools or is_posed or self.tools.unasked or not self.tools.own_lines(posed=False):
             return
         model = OFFLINE_MODEL
-        prompt = draft_prompt(script, self.character, request, since=self.since, model=model)
-        asked = model_request(script, self.character, prompt, request.context, model=model)
+        prompt = draft_prompt(script, request, since=self.since, model=model)
+        asked = model_request(script, prompt, request.context, model=model)
         reply: ModelReply = yield script.spend.complete(asked)
         calls = list(filter(_is_order, script.tools.read(reply.tool_calls)))
         if calls:

@@ -374,8 +374,8 @@ class SpendHandler:
         is_own = script.enabled and script.mind.model.facts(script.model_name).own
         if not is_own or script.limits().only_talks or self.own_wait_s():
             return succeed(None)
-        prompt = draft_prompt(script, script.obj, TurnRequest(asker=asker))
-        request = model_request(script, script.obj, prompt, READ_AHEAD, max_tokens=1)
+        prompt = draft_prompt(script, TurnRequest(asker=asker))
+        request = model_request(script, prompt, READ_AHEAD, max_tokens=1)
         script.log(f"{script.model_name} reads {request.prompt_tokens:,} tokens ahead")
         return script.mind.model.complete(self._own(request)).addCallbacks(
             lambda reply: script.log(

@@ -117,7 +117,7 @@ def _violations(script):
     from tests.steps import verify_history
 
     wrong = [str(violation) for violation in verify_history(script)]
-    prompt = build_prompt(script, script.obj)
+    prompt = build_prompt(script)
     try:
         check_pairs({"messages": prompt.messages})
     except AssertionError as error:

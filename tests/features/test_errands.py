@@ -170,7 +170,7 @@ class TestErrands(MemoryWorldTest):
         """The tool is offered to whoever asks, and to nobody else."""
         self.script.history.append([self.hear("Good evening, Aria.", ALICE)])
         for asker in (ALICE.id, None):
-            prompt = draft_prompt(self.script, self.script.obj, TurnRequest(asker=asker))
+            prompt = draft_prompt(self.script, TurnRequest(asker=asker))
             self.assertEqual("tell_later" in json.dumps(prompt.tools), asker is not None)
 
     def test_by_page_from_elsewhere(self):

@@ -98,9 +98,7 @@ class TestBudgetsAlways(unittest.TestCase):
         """The regions' sum is within the limit, and is what the request holds within 2 %."""
         aria = assistant(config, history, pinned)
         memories = [Hit("m1", 1.0, "Bob", text, None) for text in retrieved]
-        prompt = build_prompt(
-            aria, aria.obj, TurnRequest(audience, context, retrieved=tuple(memories))
-        )
+        prompt = build_prompt(aria, TurnRequest(audience, context, retrieved=tuple(memories)))
         event = aria.budgets.events()[-1]
         self.assertEqual((event.regions, event.limit), (prompt.budget.regions, prompt.budget.limit))
         self.assertEqual(tuple(event.regions), REGIONS)
@@ -109,7 +107,7 @@ class TestBudgetsAlways(unittest.TestCase):
         self.assertLessEqual(event.total, event.limit)
         self.assertLessEqual(event.limit, config["max_context_tokens"])
         if config["calls_tools"] and config["llm_api"] == "chat":
-            request = model_request(aria, aria.obj, prompt, context)
+            request = model_request(aria, prompt, context)
             body = {"messages": request.messages, "tools": list(request.tools)}
             received, logged = count_tokens(body), event.total - event.regions["Reserve"]
             self.assertLessEqual(abs(logged - received), 8 + 0.02 * received)

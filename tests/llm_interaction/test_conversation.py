@@ -190,7 +190,7 @@ def asked(aria, shown, **fields):
         done=(shown.done,),
         **fields,
     )
-    return list(draft_prompt(aria, aria.obj, request).messages)
+    return list(draft_prompt(aria, request).messages)
 
 
 def shape(messages):
@@ -465,7 +465,7 @@ class TestExamples(unittest.TestCase):
             ({"language": "Klingon"}, "en"),
         ):
             aria = FakeAssistant(**options)
-            messages = draft_prompt(aria, aria.obj).messages[1:9]
+            messages = draft_prompt(aria).messages[1:9]
             self.assertEqual([m["role"] for m in messages], ["user", "assistant"] * 4)
             pairs = zip(messages[::2], messages[1::2], strict=True)
             shown = tuple((asked["content"], answer["content"]) for asked, answer in pairs)
@@ -484,7 +484,7 @@ class TestExamples(unittest.TestCase):
         for text in ("", "Aria: Hm.", "Bob: Anybody?", "prose", "Bob:\nAria:"):
             self.assertEqual(conversation.own_examples(text, "Aria"), ())
         aria = FakeAssistant(examples="Bob: Hello.\nAria: Well met.")
-        shown = draft_prompt(aria, aria.obj).messages[1:]
+        shown = draft_prompt(aria).messages[1:]
         self.assertEqual([m["content"] for m in shown[:2]], ["Bob: Hello.", "Well met."])
         self.assertNotIn("Tobin", str(shown))
 

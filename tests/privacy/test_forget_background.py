@@ -36,7 +36,7 @@ class TestInTheBackground(ForgettingTest):
         self.held_at, self.calls = None, 0
         self.world.model = ScriptedModel(default=self.answer)
         self.world.restart()
-        measure_fixed(self.script, self.body)
+        measure_fixed(self.script)
 
     def made_due(self, kind):
         """Talk until it is due; that world, and what Bob said in it."""
@@ -47,7 +47,7 @@ class TestInTheBackground(ForgettingTest):
             pre_compact_extraction_enabled=True,
             reply_cooldown_s=0,
         )
-        measure_fixed(self.script, self.body)
+        measure_fixed(self.script)
         while self.script.usage() < (0.72 if kind == "background" else 0.85):
             self.talk(1)
         world, others = self.world, self.lines_of(BOB)

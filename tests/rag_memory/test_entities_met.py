@@ -39,7 +39,7 @@ class TestEntitiesMet(AssistantTest):
             known = known or new_profile(stable_id(place), place.key, 0.0, "thing")
             told = observe(known, f"{place.key} is haunted.", 1.0, "m1")
             self.aria.entities.put({known.id: told})
-        newest = str(draft_prompt(self.script, self.aria).messages[-1]["content"])
+        newest = str(draft_prompt(self.script).messages[-1]["content"])
         told = [row for row in newest.splitlines() if "is haunted" in row]
         self.assertEqual([row.partition(" ")[0] for row in told], ["(About", "(About"], newest)
 

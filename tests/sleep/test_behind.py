@@ -39,7 +39,7 @@ class BehindTest(MemoryWorldTest):
             reply_cooldown_s=0,
             summary_max_tokens=300,
         )
-        measure_fixed(self.script, self.body)
+        measure_fixed(self.script)
         self.summary = "Mirabel hid the barrels north of the mill of Saltmarsh."
         self.world.model.default = self.answer
 
@@ -520,7 +520,7 @@ class TestInTheGame(AssistantTest):
             reply_cooldown_s=0,
             pre_compact_extraction_enabled=False,
         )
-        measure_fixed(self.script, self.aria)
+        measure_fixed(self.script)
         while self.script.usage() < 0.72:
             self.fill(1, words=60)
 

@@ -18,7 +18,7 @@ WORDS = "the miller of Saltmarsh sold his goats for crowns and pence " * 2
 def assistant(lines, **options):
     """An assistant who heard so many lines of some thirty tokens."""
     aria = FakeAssistant(ScriptedModel(), **options)
-    measure_fixed(aria, aria.obj)
+    measure_fixed(aria)
     aria.history.append(Message("user", f"{number} {WORDS}") for number in range(lines))
     return aria
 

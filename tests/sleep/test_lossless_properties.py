@@ -179,9 +179,7 @@ class Run(MemoryWorld):
 
     def prompts(self):
         """What would be sent to each audience; summaries in use are named by their number."""
-        sent = [
-            build_prompt(self.script, self.body, TurnRequest(viewer)).messages for viewer in VIEWERS
-        ]
+        sent = [build_prompt(self.script, TurnRequest(viewer)).messages for viewer in VIEWERS]
         text = json.dumps(sent)
         records = (r for r in self.script.history.summaries() if not r.rolled_back)
         for number, record in enumerate(records):
@@ -238,7 +236,7 @@ class TestRollback(Counted):
         if run.roll_back():
             return
         self.assertIn("no longer fit", run.refusal)
-        measure_fixed(control.script, control.body)
+        measure_fixed(control.script)
         self.assertGreater(control.script.usage(), 1.0)
         for each in (run, control):
             each.limit(ROOM)
@@ -332,7 +330,7 @@ class TestTrigger(Counted):
     def test_a_token_trigger_is_relieved(self, parts, config, threshold):
         """Usage is under the target afterwards, so that prompts hold all that is live."""
         run = Run(config)
-        measure_fixed(run.script, run.body)
+        measure_fixed(run.script)
         for number, (part, lines) in enumerate(parts):
             run.store([*part, *[TALK] * lines])
             if number == len(parts) - 1:
@@ -340,7 +338,7 @@ class TestTrigger(Counted):
             run.relieve(threshold)
             if run.script.usage() < threshold:
                 for viewer in VIEWERS:
-                    prompt = build_prompt(run.script, run.body, TurnRequest(viewer))
+                    prompt = build_prompt(run.script, TurnRequest(viewer))
                     self.assertEqual(prompt.left_out, ())
         assume(run.compactions)
         self.note(SHAPES, shapes([m for part, _ in parts for m in part]))

@@ -161,13 +161,13 @@ class TestFullSummary(MemoryWorldTest):
 
     def test_is_rendered_whole(self):
         """A prompt holds every word of it; one that was cut is noted in the budget."""
-        prompt = build_prompt(self.script, self.body)
+        prompt = build_prompt(self.script)
         shown = "\n".join(str(m["content"]) for m in prompt.messages)
         for line in self.record.text.splitlines():
             self.assertIn(f"- {line}", shown)
         self.assertFalse([note for note in prompt.budget.notes if "summar" in note])
         self.world.configure(summary_max_tokens=100)
-        notes = build_prompt(self.script, self.body).budget.notes
+        notes = build_prompt(self.script).budget.notes
         cut = f"summary {self.record.id} shortened"
         self.assertTrue(any(cut in note for note in notes), notes)
 

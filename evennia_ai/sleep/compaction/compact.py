@@ -144,7 +144,7 @@ def check_room(script: Sleeper) -> None:
     if script.runtime.room_for == checked:
         return
     script.runtime.room_for = checked
-    measure_fixed(script, script.obj)
+    measure_fixed(script)
     limits = script.limits()
     if reason := no_room(limits):
         if limits.only_talks:

@@ -246,7 +246,7 @@ class _Extractor:
         """One model call; fires with the reply and its calls."""
         script, limits, ending = self.script, self.script.limits(), self.script.tools.ending
         model = "" if limits.calls_tools or limits.is_base else OFFLINE_MODEL
-        request = model_request(script, script.obj, prompt, CONTEXT_PRE_COMPACTION, model=model)
+        request = model_request(script, prompt, CONTEXT_PRE_COMPACTION, model=model)
         reply = yield ask_job(script, request, prompt.budget, scope, self.trigger)
         calls = reply.tool_calls
         if not calls and limits.is_base and reply.model != OFFLINE_MODEL:
