@@ -28,7 +28,7 @@ from evennia_ai.kinds import (
     says,
 )
 from evennia_ai.language.tables import line_in
-from evennia_ai.llm_interaction import own_machine
+from evennia_ai.llm_interaction import servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.options import check_option
 from evennia_ai.turns.spend_book import CLOSED, SpendCaps
@@ -252,7 +252,7 @@ def allowed_models() -> tuple[str, ...]:
 
 def runs_here(model: str) -> bool:
     """Whether a model runs on the game's own machine."""
-    return own_machine.runs_here(model, model_name(), setting("LLM_API_BASE"), os.environ)
+    return servers.runs_here(model, model_name(), setting("LLM_API_BASE"), os.environ)
 
 
 def wrong_options() -> Iterator[str]:

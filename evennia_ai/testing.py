@@ -15,9 +15,9 @@ from twisted.internet.defer import Deferred, execute, fail, succeed
 from evennia_ai import services
 from evennia_ai.background import Worker
 from evennia_ai.history.messages import new_id
+from evennia_ai.llm_interaction.servers import Window
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest
-from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.rag_memory.memory import RecallJobs
 from evennia_ai.recall.values import Hit, Turn
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest import mock
 
-from evennia_ai.llm_interaction import local_servers
+from evennia_ai.llm_interaction import servers
 
-_KINDS = local_servers.KINDS
+_KINDS = servers.KINDS
 _CHAT = {
     "id": "chatcmpl-1",
     "object": "chat.completion",
@@ -132,11 +132,11 @@ class ModelServer(ThreadingHTTPServer):
 def serving(*pages):
     """Serve pages at the ports where the first kinds of servers are looked for; the servers."""
     with ExitStack() as stack:
-        servers = [stack.enter_context(ModelServer(each)) for each in pages]
-        pairs = zip(_KINDS, servers, strict=False)
+        running = [stack.enter_context(ModelServer(each)) for each in pages]
+        pairs = zip(_KINDS, running, strict=False)
         kinds = tuple(replace(kind, port=server.server_port) for kind, server in pairs)
-        stack.enter_context(mock.patch.object(local_servers, "KINDS", kinds))
-        yield servers
+        stack.enter_context(mock.patch.object(servers, "KINDS", kinds))
+        yield running
 
 
 def timed(function):

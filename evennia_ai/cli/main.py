@@ -27,7 +27,7 @@ from evennia_ai.cli.run import (
     stop_game,
 )
 from evennia_ai.errors import AssistantError
-from evennia_ai.llm_interaction.local_servers import KINDS, find_servers
+from evennia_ai.llm_interaction.servers import KINDS, find_servers
 
 _EXAMPLES = {
     "new": (

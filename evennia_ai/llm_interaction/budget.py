@@ -13,6 +13,7 @@ from typing import Any, Self
 from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.history.messages import Counter, Message
 from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.llm_interaction.servers import USABLE_TOKENS
 from evennia_ai.llm_interaction.values import (
     OFFLINE_MODEL,
     SPEAKS_AND_CALLS,
@@ -20,7 +21,6 @@ from evennia_ai.llm_interaction.values import (
     ModelReply,
     Usage,
 )
-from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 
 EVENTS_KEPT = 50
 # Of what was cut, a logged event keeps so many notes, and so many characters of each.

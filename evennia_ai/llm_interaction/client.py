@@ -29,9 +29,9 @@ from evennia_ai.background import AsyncioThread
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
-from evennia_ai.llm_interaction.models import Model, Models, ask_server
-from evennia_ai.llm_interaction.own_machine import is_near
+from evennia_ai.llm_interaction.models import Model, Models
 from evennia_ai.llm_interaction.profiles import Profile, taught
+from evennia_ai.llm_interaction.servers import SHOWN, ask_server, is_near
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.trial import TRIAL, speech_of
 from evennia_ai.llm_interaction.values import (
@@ -43,7 +43,6 @@ from evennia_ai.llm_interaction.values import (
     ModelRequest,
     used,
 )
-from evennia_ai.llm_interaction.windows import SHOWN
 
 T = TypeVar("T")
 _log = Logger(namespace="evennia_ai.model")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction.windows import as_window
+from evennia_ai.llm_interaction.servers import as_window
 
 SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
 KINDS: dict[str, dict[str, Any]] = SERVERS["failures"]

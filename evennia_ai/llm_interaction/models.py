@@ -4,33 +4,26 @@ A model that failed where another one can answer is left alone for a while: call
 at once instead of waiting for another timeout.
 """
 
-import asyncio
-import importlib
 import json
 import math
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from twisted.logger import Logger
 
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile
-from evennia_ai.llm_interaction.windows import (
+from evennia_ai.llm_interaction.servers import (
     HALVED,
     NAMED,
-    PAGES,
     TABLE,
     USABLE_TOKENS,
     Window,
-    window_in,
 )
 
 _log = Logger(namespace="evennia_ai.model")
 
-# Longest time that a server has to say its window.
-LOOKUP_S = 2.0
 # Longest pause of a model because its server asked for one.
 REST_CAP_S = 300.0
 
@@ -122,30 +115,3 @@ class Models:
             part.replace(self._path)
         except OSError as error:
             _log.warn("`{path}` cannot be written: {why}", path=self._path, why=error)
-
-
-async def ask_server(address: str, api_key: str | None, model: str) -> Window | None:
-    """Ask a server for the window of a model, by the name that the server knows, for `LOOKUP_S`.
-
-    Returns the least that its pages say; None if it says nothing.
-    """
-    httpx = importlib.import_module("httpx")
-    if api_key and not api_key.isascii():
-        return None  # the first request says so
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-
-    async def asked(source: str, method: str, path: str) -> Window | None:
-        page = address.rstrip("/").removesuffix("/v1") + path.format(model=quote(model, safe=""))
-        body = {"model": model} if method == "POST" else None
-        try:
-            async with asyncio.timeout(LOOKUP_S):
-                response = await client.request(method, page, json=body)
-            return window_in(response.json(), model, source) if response.is_success else None
-        except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
-            return None
-
-    # A context for TLS takes long to make.
-    verify = address.startswith("https:")
-    async with httpx.AsyncClient(headers=headers, timeout=None, verify=verify) as client:
-        windows = await asyncio.gather(*(asked(*page) for page in PAGES))
-    return min(filter(None, windows), key=lambda each: each.tokens, default=None)

@@ -6,8 +6,8 @@ from typing import Any
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
+from evennia_ai.llm_interaction.servers import Window
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall
-from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.recall.values import Hit
 
 OFFLINE_MODEL = "offline/extractive"

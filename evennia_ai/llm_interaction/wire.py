@@ -24,8 +24,8 @@ from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import Failure, failure_of_end, sorted_failure
 from evennia_ai.llm_interaction.form import read_form
-from evennia_ai.llm_interaction.own_machine import without_proxy
 from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
+from evennia_ai.llm_interaction.servers import without_proxy
 from evennia_ai.llm_interaction.tokens import use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
 from evennia_ai.llm_interaction.values import FORM, ModelReply, ModelRequest

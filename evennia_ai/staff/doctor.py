@@ -31,9 +31,8 @@ from evennia_ai.background import Steps, Worker
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.stored import ASIDE
-from evennia_ai.llm_interaction.local_servers import LocalServer, find_servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.llm_interaction.windows import USABLE_TOKENS
+from evennia_ai.llm_interaction.servers import USABLE_TOKENS, LocalServer, find_servers
 from evennia_ai.models import Event
 from evennia_ai.processes import NAMES, is_running, pid_file, pids
 from evennia_ai.staff.show import counted

@@ -27,8 +27,8 @@ from evennia_ai.llm_interaction.budget import (
     packed,
     shortened,
 )
+from evennia_ai.llm_interaction.servers import Window
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, TurnRequest
-from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.sleep.compaction.plan import MANUAL
 from tests.asked import model_down
 from tests.fake import FakeAssistant

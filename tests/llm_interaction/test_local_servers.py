@@ -5,7 +5,7 @@ import unittest
 from unittest import mock
 
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.local_servers import LIMIT_S, MOST_MODELS, find_servers
+from evennia_ai.llm_interaction.servers import LIMIT_S, MOST_MODELS, find_servers
 from evennia_ai.llm_interaction.values import ModelRequest
 from tests.local_servers import ALL, LM_STUDIO, VLLM, hang, moved, serving, timed, trickle
 from tests.waiting import wait_for

@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.llm_interaction.own_machine import is_near, runs_here
+from evennia_ai.llm_interaction.servers import is_near, runs_here
 
 HERE = "http://127.0.0.1:8000/v1"
 

@@ -7,8 +7,7 @@ import socket
 from twisted.internet.task import Clock
 
 from evennia_ai.errors import WindowError
-from evennia_ai.llm_interaction.models import ask_server
-from evennia_ai.llm_interaction.windows import (
+from evennia_ai.llm_interaction.servers import (
     KOBOLD,
     LOADED,
     MODELS,
@@ -18,6 +17,7 @@ from evennia_ai.llm_interaction.windows import (
     STUDIO,
     TABBY,
     Window,
+    ask_server,
 )
 from tests import loopback
 from tests.llm_interaction.test_client import KEY, LoopbackCase

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction.failures import is_overflow, named_window
 from evennia_ai.llm_interaction.models import Model
-from evennia_ai.llm_interaction.windows import (
+from evennia_ai.llm_interaction.servers import (
     HALVED,
     LEAST_TOKENS,
     MOST_TOKENS,

@@ -11,9 +11,9 @@ from evennia_ai.history.archive import LIVE, absorbed_by, state_of
 from evennia_ai.history.messages import Message, Speaker, masked, new_id
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import GRACE_S, OFFLINE_MODEL, build_prompt
+from evennia_ai.llm_interaction.servers import Window
 from evennia_ai.llm_interaction.summary import summarise
 from evennia_ai.llm_interaction.values import FORM, ModelFacts
-from evennia_ai.llm_interaction.windows import Window
 from evennia_ai.rag_memory.journal import OWN
 from evennia_ai.sleep.compaction.compact import Compaction, as_result, compact_conversation_history
 from evennia_ai.sleep.compaction.plan import MANUAL

@@ -6,8 +6,8 @@ from django.test import override_settings
 
 from evennia_ai import conf, services
 from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.servers import HALVED, NAMED, PROPS
 from evennia_ai.llm_interaction.summary import summarise
-from evennia_ai.llm_interaction.windows import HALVED, NAMED, PROPS
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import check_room, no_room
 from tests import loopback

@@ -56,6 +56,7 @@ from evennia_ai.history.messages import (
 from evennia_ai.llm_interaction.budget import Limits
 from evennia_ai.llm_interaction.facts import Covered, covered, source_facts
 from evennia_ai.llm_interaction.prompt import measure_fixed
+from evennia_ai.llm_interaction.servers import USABLE_TOKENS
 from evennia_ai.llm_interaction.summary import (
     LEVELS,
     NOTHING_SAID,
@@ -65,7 +66,6 @@ from evennia_ai.llm_interaction.summary import (
 )
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
-from evennia_ai.llm_interaction.windows import USABLE_TOKENS
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.extraction import (
