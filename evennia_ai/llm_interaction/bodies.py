@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evennia_ai.history.stored import as_dict, as_dicts
+from evennia_ai.history.stored import as_dict, as_dicts, as_text
 from evennia_ai.llm_interaction.tool_calls import loaded
 
 # What grows from piece to piece of a stream; of anything else the newest counts.
@@ -24,7 +24,12 @@ def plain_body(body: bytes) -> bytes:
     if not events[0]:
         events = list(filter(None, map(_loaded, text.splitlines())))
     # An error, or an event that holds a whole reply, is what counts.
-    reply = next(filter(_is_whole, events), None) or _joined(events)
+    wholes = (
+        event
+        for event in events
+        if "error" in event or any("message" in each for each in as_dicts(event.get("choices")))
+    )
+    reply = next(wholes, None) or _joined(events)
     if not reply:
         return body
     for choice in as_dicts(reply.get("choices")):
@@ -39,17 +44,13 @@ def _loaded(text: str) -> dict[str, Any]:
     return as_dict(loaded(text.strip().removeprefix("data:")))
 
 
-def _is_whole(event: Mapping[str, Any]) -> bool:
-    choices = as_dicts(event.get("choices"))
-    return "error" in event or any("message" in choice for choice in choices)
-
-
 def _words(content: object) -> str:
     """The words in a content: a text, a part, or several; thoughts are none."""
     if isinstance(content, list):
         return "".join(map(_words, content))
-    part = content.get("text") if isinstance(content, Mapping) else content
-    return part if isinstance(part, str) else ""
+    if isinstance(content, Mapping):
+        content = content.get("text")
+    return as_text(content)
 
 
 def _joined(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

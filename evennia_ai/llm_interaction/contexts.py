@@ -74,14 +74,16 @@ _WRITE_IN = "Write in {language}; leave names, numbers and quoted words as they 
 
 def language_rule(language: str) -> str:
     """What is said of the language of a reply: `language` is ``auto``, a code or a name."""
-    return (
-        ANY_LANGUAGE if language == AUTO else _ONE_LANGUAGE.format(language=english_name(language))
-    )
+    if language == AUTO:
+        return ANY_LANGUAGE
+    return _ONE_LANGUAGE.format(language=english_name(language))
 
 
 def writing_rule(language: str) -> str:
     """What is said of the language of summaries and notes."""
-    return KEEP_LANGUAGE if language == AUTO else _WRITE_IN.format(language=english_name(language))
+    if language == AUTO:
+        return KEEP_LANGUAGE
+    return _WRITE_IN.format(language=english_name(language))
 
 
 def written_language(language: str, lines: Iterable[str]) -> str:
@@ -102,7 +104,9 @@ def answer_language(language: str, lines: Iterable[str], spoken: str = "") -> st
     code = language
     if language == AUTO:
         code = language_of_most(lines, spoken or DEFAULT) or spoken or AUTO
-    return "" if code in (AUTO, DEFAULT) else english_name(code)
+    if code in (AUTO, DEFAULT):
+        return ""
+    return english_name(code)
 
 
 def fixed_language(rules: str) -> str:
@@ -114,7 +118,9 @@ def fixed_language(rules: str) -> str:
 def plain_identity(name: str, persona: str, language: str = AUTO) -> str:
     """The beginning of a base model's prompt."""
     text = _filled(PLAIN_IDENTITY, name, persona)
-    return text if language == AUTO else f"{text} {name} speaks {english_name(language)}."
+    if language != AUTO:
+        text += f" {name} speaks {english_name(language)}."
+    return text
 
 
 def system_prompt(

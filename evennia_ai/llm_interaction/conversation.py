@@ -76,16 +76,16 @@ def place_text(
     place: Mapping[str, Any], things: Iterable[str] = (), carried: Iterable[str] = ()
 ) -> str:
     """Where the assistant is, and as whom, as lines of the system text; `place` is the game's."""
-    called = place.get("called")
-    rows = (
-        (CALLED, shown_name(called) if called else ""),
-        (PLACE, str(place["key"])),
-        (LOOKS, str(place.get("description") or "")),
-        (THINGS, ", ".join(map(shown_name, things))),
-        (WAYS, ", ".join(map(shown_name, place.get("exits") or ()))),
-        (CARRIED, ", ".join(map(shown_name, carried))),
-    )
-    return "\n".join(f"{label}: {flat(text)}" for label, text in rows if text)
+    rows = {
+        PLACE: str(place["key"]),
+        LOOKS: str(place.get("description") or ""),
+        THINGS: ", ".join(map(shown_name, things)),
+        WAYS: ", ".join(map(shown_name, place.get("exits") or ())),
+        CARRIED: ", ".join(map(shown_name, carried)),
+    }
+    if called := place.get("called"):
+        rows = {CALLED: shown_name(called), **rows}
+    return "\n".join(f"{label}: {flat(text)}" for label, text in rows.items() if text)
 
 
 def shipped_examples(language: str, me: str, met: Collection[str]) -> tuple[Exchange, ...]:
@@ -133,27 +133,28 @@ def own_examples(text: str, me: str) -> tuple[Exchange, ...]:
 def ago(at: str, now: float) -> str:
     """How long ago a time (UTC ISO 8601) is, in words; empty for less than a day or no time."""
     then = seconds(at)
-    passed = now - then if then else 0.0
-    return f"{_span(passed)} ago" if passed >= DAY_S else ""
+    if not then or now - then < DAY_S:
+        return ""
+    return f"{_span(now - then)} ago"
 
 
 def _span(passed: float) -> str:
     """A time of an hour or more in its largest unit: ``2 months``."""
     length, unit = next(each for each in _SPANS if passed >= each[0])
     count = int(passed // length)
-    return f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"{count} {unit}{'s' * (count > 1)}"
 
 
 def memory_row(hit: Hit, now: float, with_id: bool) -> str:
     """A memory as a note: who said it, how long ago, and its id where a tool can open it."""
-    label = {"lore": KNOWN, "summary": RELATED}.get(hit.kind, REMEMBERED)
-    parts = (
-        label,
-        shown_name(hit.turn_id) if with_id and hit.turn_id else "",
-        ago(str(hit.at or ""), now),
-    )
-    said = f"{shown_name(hit.speaker)}: {hit.text}" if hit.speaker else hit.text
-    return note(", ".join(filter(None, parts)), said)
+    parts, said = [{"lore": KNOWN, "summary": RELATED}.get(hit.kind, REMEMBERED)], hit.text
+    if with_id and hit.turn_id:
+        parts.append(shown_name(hit.turn_id))
+    if past := ago(str(hit.at or ""), now):
+        parts.append(past)
+    if hit.speaker:
+        said = f"{shown_name(hit.speaker)}: {said}"
+    return note(", ".join(parts), said)
 
 
 def summary_text(text: str, summary_id: str = "") -> str:
@@ -162,7 +163,9 @@ def summary_text(text: str, summary_id: str = "") -> str:
     if summary_id:
         label += f", summary {shown_name(summary_id)}"
     rows = [f"- {flat(line)}" for line in text.splitlines() if line.strip()]
-    return "\n".join([f"({label}:", *rows]) if rows else ""
+    if not rows:
+        return ""
+    return "\n".join([f"({label}:", *rows])
 
 
 def people_named(people: Iterable[tuple[str, bool]]) -> str:
@@ -173,19 +176,21 @@ def people_named(people: Iterable[tuple[str, bool]]) -> str:
 
 def gap_row(passed: float) -> str:
     """A quiet time of so many seconds as a line of its own; empty for a short one."""
-    return note(PASSED, _span(passed)) if passed >= GAP_S else ""
+    if passed < GAP_S:
+        return ""
+    return note(PASSED, _span(passed))
 
 
 def alternating(messages: Iterable[Chat]) -> list[Chat]:
     """Chat messages of which no two words of one role follow each other: such share a message."""
-    turns: list[Chat] = []
+    turns, role = list[Chat](), ""  # the role whose words the next message may go on with
     for message in messages:
-        last = turns[-1] if turns else {}
         is_plain = message["role"] in ("user", "assistant") and not message.get("tool_calls")
-        if is_plain and message["role"] == last.get("role") and not last.get("tool_calls"):
-            turns[-1] = {**last, "content": f"{last['content']}\n{message['content']}"}
+        if is_plain and message["role"] == role:
+            turns[-1] = {**turns[-1], "content": f"{turns[-1]['content']}\n{message['content']}"}
         else:
             turns.append(message)
+        role = message["role"] * is_plain
     return turns
 
 
@@ -229,9 +234,10 @@ def read_lines(content: str) -> Iterator[Heard | Note | str]:
         if block and line.startswith("- "):
             yield Note(block, line[2:])
             continue
-        opening = _BLOCK.fullmatch(line)
-        block = opening["label"] if opening else ""
-        if not opening and line.strip():
+        block = ""
+        if opening := _BLOCK.fullmatch(line):
+            block = opening["label"]
+        elif line.strip():
             yield read_talk_line(line) or line
 
 

@@ -66,8 +66,11 @@ def read(text: str, tools: Tools = (), reported: bool = False) -> Read:
         calls = _of_report(rest, tools)
         rest = "" if calls else rest.strip()
     else:
-        body = _of_channels(_named_alike(_BROKEN_OFF.sub("", body)), tools)
-        body, unclosed = _without_thoughts(body)
+        body = _BROKEN_OFF.sub("", body)
+        for pattern, instead in _ALIKE:
+            body = pattern.sub(instead, body)
+        body = _BARS.sub(lambda m: m[0].replace("\u2581", "_").replace("\uff5c", "|"), body)
+        body, unclosed = _without_thoughts(_of_channels(body, tools))
         calls, rest = _calls(_own_turn(body.strip()), tools)
         if not calls:  # a model that calls a tool in mid-thought closes only the call
             calls = _marked(unclosed, tools)[0]
@@ -127,13 +130,6 @@ _ALIKE = replacements(
     (r"^(?:>>>|<\|recipient\|>\s*)([\w.]{1,60})\s*(?:<\|content\|>|\n)", r"<function=\1>"),
 )
 _BARS = re.compile(r"<[|\uff5c][^<>\n]{0,60}[|\uff5c]>")
-
-
-def _named_alike(text: str) -> str:
-    """A text whose marks have their plain names."""
-    for pattern, instead in _ALIKE:
-        text = pattern.sub(instead, text)
-    return _BARS.sub(lambda mark: mark[0].replace("\u2581", "_").replace("\uff5c", "|"), text)
 
 
 # Forms that are calls only with the name of a tool in them: its own tag, and a text that ends with

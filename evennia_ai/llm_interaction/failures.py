@@ -83,8 +83,10 @@ class Failure:
     @property
     def explained(self) -> str:
         """What it is, for people."""
-        status = f" (HTTP {self.status})" if self.status else ""
-        return f"{self.row['words']}{status}"
+        said = str(self.row["words"])
+        if self.status:
+            said += f" (HTTP {self.status})"
+        return said
 
 
 def failure_of(error: BaseException, asked: str = "") -> Failure:
@@ -167,17 +169,19 @@ def _status(error: BaseException) -> int | None:
         return None
     code = getattr(error, "status_code", None)
     code = code or getattr(getattr(error, "response", None), "status_code", None)
-    return code if isinstance(code, int) else None
+    if isinstance(code, int):
+        return code
+    return None
 
 
 def _kind(chain: Sequence[BaseException], status: int | None) -> str:
     names = {cls.__name__ for link in chain for cls in type(link).__mro__}
     named = next((kind for kind, of in _BY_CLASS.items() if of & names), None)
-    # A 400 may be about the content; otherwise the status says more than a name.
-    if status in (400, 412, 422) and named != "refused":
-        return "bad_request"
-    if status is not None and status >= 400 and named != "refused":
-        return _BY_STATUS.get(status, "server" if status >= 500 else "bad_request")
+    # A status says more than a name; but a 400 may be about the content.
+    if status and status >= 500 and named != "refused":
+        return "server"
+    if status and status >= 400 and named != "refused":
+        return _BY_STATUS.get(status, "bad_request")
     if named:
         return named
     if "BadRequestError" in names:

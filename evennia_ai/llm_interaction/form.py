@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evennia_ai.history.stored import as_dict
+from evennia_ai.history.stored import as_dict, as_dicts, as_text
 from evennia_ai.llm_interaction.dialects import Read, Tools, repaired
 from evennia_ai.llm_interaction.tool_calls import loaded
 
@@ -56,12 +56,13 @@ def read_form(text: str, tools: Tools = ()) -> Read | None:
     value = loaded(text)
     if not isinstance(value, dict) or not value.keys() <= {*FIELDS}:
         return None
-    said, pose = (value[key] if isinstance(value.get(key), str) else "" for key in ("say", "pose"))
-    pose = " ".join(pose.replace("*", " ").split())
+    said, pose = as_text(value.get("say")), as_text(value.get("pose"))
+    if pose := " ".join(pose.replace("*", " ").split()):
+        said = "\n".join(filter(None, (f"*{pose}*", said)))
     made = value.get("call")
-    calls = [as_dict(call) for call in (made if isinstance(made, list) else [made])]
+    calls = as_dicts(made) or as_dicts([made])
     return Read(
-        "\n".join(filter(None, (f"*{pose}*" if pose else "", said))),
+        said,
         tuple(
             repaired(str(call["name"]), json.dumps(call.get("arguments") or {}), tools)
             for call in calls

@@ -44,8 +44,9 @@ class Model:
 
         `listed` is the window in LiteLLM's table.
         """
-        in_table = Window(listed, TABLE) if listed else None
-        known = filter(None, (self.refused, self.served, in_table))
+        known = [*filter(None, (self.refused, self.served))]
+        if listed:
+            known.append(Window(listed, TABLE))
         return min(known, key=lambda each: each.tokens, default=None)
 
     def serves(self, window: Window) -> None:

@@ -47,7 +47,9 @@ class Profile(Stored):
     @property
     def limit_field(self) -> str:
         """The field that bounds a reply."""
-        return "max_completion_tokens" if "max_tokens" in self.flags else "max_tokens"
+        if "max_tokens" in self.flags:
+            return "max_completion_tokens"
+        return "max_tokens"
 
     def having(self, *flags: str) -> "Profile":
         """The profile with more flags."""
@@ -94,9 +96,9 @@ def taught(profile: Profile, request: ModelRequest, outcome: ModelReply | Failur
     A reply that thoughts used up teaches that the model needs room, an unknown refusal the plainest
     shape.
     """
-    if isinstance(outcome, ModelReply):
-        return profile.having("thinks") if outcome.is_empty else profile
-    if not outcome.row.get("of_shape"):
+    if isinstance(outcome, ModelReply) and outcome.is_empty:
+        return profile.having("thinks")
+    if isinstance(outcome, ModelReply) or not outcome.row.get("of_shape"):
         return profile
     sent = [profile.limit_field, *request.extra]
     if request.thinking != "default" or "thinks" in profile.flags:
@@ -116,21 +118,19 @@ def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
     flags, speech = profile.flags, request.speech or profile.speech
     if speech == FORM:
         request = _in_form(request, profile)
+    if "no_tools" in flags:
+        request = replace(request, tools=())
     messages: Sequence[Chat] = request.messages
-    tools = () if "no_tools" in flags else request.tools
-    if not tools:  # many servers want tools beside old calls
+    if not request.tools:  # many servers want tools beside old calls
         messages = _without_calls(messages)
     if "strict" in flags:
         messages = _strict(messages)
-    thinks = "thinks" in flags
-    return replace(
-        request,
-        messages=tuple(_shown(message, flags) for message in messages),
-        tools=tuple(tools),
-        speech=speech,
-        max_tokens=request.max_tokens * (MORE_ROOM if thinks else 1),
-        thinking="off" if thinks and request.thinking == "default" else request.thinking,
-    )
+    if "thinks" in flags:
+        request = replace(request, max_tokens=request.max_tokens * MORE_ROOM)
+    if "thinks" in flags and request.thinking == "default":
+        request = replace(request, thinking="off")
+    shown = tuple(_shown(message, flags) for message in messages)
+    return replace(request, messages=shown, speech=speech)
 
 
 def _in_form(request: ModelRequest, profile: Profile) -> ModelRequest:

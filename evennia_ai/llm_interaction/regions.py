@@ -8,7 +8,7 @@ notes name it.
 import functools
 import itertools
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -128,6 +128,7 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
     """The sections of a prompt, in order."""
     block, cut = functools.partial(_block, count), functools.partial(_cut, count)
     examples = "\n".join(line for exchange in regions.examples for line in exchange)
+
     sections = [
         _Section(
             "System",
@@ -142,14 +143,14 @@ def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
             "Examples",
             "examples of talk",
             _UNBOUNDED,
-            lambda room: examples if text_tokens(examples, count) <= room else "",
+            lambda room: examples * (text_tokens(examples, count) <= room),
         ),
     ]
     for marker in regions.history:
         if marker.is_summary:
             name = str(marker.metadata.get("summary_id") or "")
             cap = caps.summary + SUMMARY_FRAME_TOKENS
-            shown = functools.partial(_summary, count, marker, name if regions.has_ids else "")
+            shown = functools.partial(_summary, count, marker, name * regions.has_ids)
             sections.append(_Section("Summaries", f"summary {name or marker.id}", cap, shown))
     for region, name, cap, lines in (
         ("Tail", "present moment", caps.tail, regions.tail),
@@ -181,7 +182,9 @@ def _block(count: Counter, label: str, rows: Sequence[Row], room: int) -> str:
             used += tokens
             shown.setdefault(heading, []).append(line)
     lines = [line for heading, of in shown.items() for line in (heading, *of) if line]
-    return "\n".join([*filter(None, [label]), *lines]) if lines else ""
+    if lines and label:
+        lines.insert(0, label)
+    return "\n".join(lines)
 
 
 def _cut(count: Counter, text: str, room: int) -> str:
@@ -191,7 +194,10 @@ def _cut(count: Counter, text: str, room: int) -> str:
         chars = min(int(chars * 0.8), room * 6)
         if chars < 8:
             return ""
-        text = shortened(text, chars) if chars > 120 else text[:chars]
+        head = text[:chars]
+        if chars > 120:
+            head = shortened(text, chars)
+        text = head
     return text
 
 
@@ -202,7 +208,9 @@ def tools_tokens(tools: Sequence[Schema], count: Counter) -> int:
 
 def text_tokens(text: str, count: Counter) -> int:
     """Tokens of one message that holds just a text; 0 for none."""
-    return count(text) + OVERHEAD_TOKENS if text else 0
+    if not text:
+        return 0
+    return count(text) + OVERHEAD_TOKENS
 
 
 def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prompt:
@@ -224,7 +232,11 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
     room = limit - sizes["Tools"] - caps.reserve - frames
     answered = _answered(regions.answered, int(room * ANSWERED_SHARE), count)
     room -= total_tokens(answered)
-    raw = _counted(mended([m for m in regions.history if not m.is_summary]), regions.kept, count)
+    raw = _sized(mended([m for m in regions.history if not m.is_summary]), count)
+    # Those of the lines above them included.
+    for at, above in enumerate(_rows_above(raw, regions.kept)):
+        if above:
+            raw[at] = replace(raw[at], tokens=raw[at].tokens + count(above) + 1)
     # What the turn itself brought is needed: up to a quarter of the room is its own.
     own = min(max(0, (room + total_tokens(answered)) // 4), total_tokens(raw[newest_turn(raw) :]))
     sections = _sections(regions, caps, count)
@@ -236,7 +248,9 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
         tokens = text_tokens(section.text, count)
         sizes[section.region] += tokens
         room -= tokens
-        steady -= section.cap if section.region in ("Tail", "Retrieved") else tokens
+        if section.region in ("Tail", "Retrieved"):
+            tokens = section.cap
+        steady -= tokens
         if section.text:
             parts[section.region].append(section.text)
     room = max(0, room)
@@ -244,32 +258,33 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
     left_out, history = _newest(raw, steady, room, limit)
     if regions.archived:
         notes.append(f"{regions.archived:,} older messages of the archive do not fit")
-    examples = regions.examples if parts["Examples"] else ()
-    shown = _messages(parts, examples, history, answered, regions)
     # Of what is counted as a message by itself, lines of one turn share one. A few stay: what
     # begins a reply is counted nowhere, and too small a count shrinks the window.
     units = sum(map(len, parts.values())) + len(history) + len(answered) - _UNCOUNTED
-    if examples:
+    if parts["Examples"]:
         sizes["Examples"] += frames
-        units += 2 * len(examples) - 1
+        units += 2 * len(regions.examples) - 1
+    else:
+        regions = replace(regions, examples=())
+    shown = _messages(parts, history, answered, regions)
     saved = max(0, units - len(shown)) * (OVERHEAD_TOKENS - 1)
     sizes["History"] = max(0, total_tokens([*history, *answered]) - saved)
     gone = tuple(message.id for message in left_out if message.id)
-    facts = {"left_out": len(gone), "left_until": gone[-1] if gone else ""}
-    budget = TokenBudget.of(sizes, limit, notes=(*cuts, *notes), **facts)
+    until = "".join(gone[-1:])
+    cut = (*cuts, *notes)
+    budget = TokenBudget.of(sizes, limit, notes=cut, left_out=len(gone), left_until=until)
     return Prompt(tuple(shown), offered, budget, gone, missing)
 
 
 def _messages(
     parts: Mapping[str, Sequence[str]],
-    examples: Sequence[Exchange],
     history: Sequence[Message],
     answered: Sequence[Message],
     regions: Regions,
 ) -> list[dict[str, Any]]:
     """The chat messages of a prompt, in order: the lines to answer before what is newer."""
     messages = [{"role": "system", "content": "\n\n".join((*parts["System"], *parts["Ledger"]))}]
-    for asked, said in examples:
+    for asked, said in regions.examples:
         messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": said}]
     messages += [{"role": "user", "content": text} for text in parts["Summaries"]]
     places = (place for place, message in enumerate(history) if message.id in regions.newer)
@@ -295,7 +310,9 @@ def _fit(sections: Sequence[_Section], room: int, count: Counter, notes: list[st
                 own = text_tokens(section.text, count)
                 section.text = section.render(min(own, max(least, own - over)))
     for section, under_cap in zip(sections, capped, strict=True):
-        done = "shortened" if section.text else "left out"
+        done = "left out"
+        if section.text:
+            done = "shortened"
         if section.text != under_cap:
             notes.append(f"{section.name} {done}: other regions leave no room")
         elif section.text != section.render(_UNBOUNDED):
@@ -305,8 +322,7 @@ def _fit(sections: Sequence[_Section], room: int, count: Counter, notes: list[st
 def _answered(lines: Sequence[Message], room: int, count: Counter) -> list[Message]:
     """The lines to answer; each takes at most an equal share of the room."""
     share = max(_LEAST_TAIL, room // max(1, len(lines)))
-    counted = [line if line.tokens else line.counted(count) for line in lines]
-    return [shorten_message(line, share, count) for line in counted]
+    return [shorten_message(line, share, count) for line in _sized(lines, count)]
 
 
 def _shortened(
@@ -379,7 +395,9 @@ def told(
     shown: list[dict[str, Any]] = []
     for message, above in zip(messages, _rows_above(messages, kept), strict=True):
         item = rendered(message)
-        shown.append({**item, "content": f"{above}\n{item['content']}"} if above else item)
+        if above:
+            item["content"] = f"{above}\n{item['content']}"
+        shown.append(item)
     return shown
 
 
@@ -387,18 +405,19 @@ def _rows_above(messages: Sequence[Message], kept: Mapping[str, str]) -> list[st
     """The lines on a long quiet time and the notes that stand above each message, if any."""
     rows, before = list[str](), 0.0
     for message in messages:
-        at = seconds(message.created_at)
-        is_long = before and at and message.role in ("user", "system") and message.content
-        gap = gap_row(at - before) if is_long else ""
-        rows.append("\n".join(filter(None, (gap, kept.get(message.id, "")))))
+        at, above = seconds(message.created_at), kept.get(message.id, "")
+        if before and at and message.role in ("user", "system") and message.content:
+            above = "\n".join(filter(None, (gap_row(at - before), above)))
+        rows.append(above)
         before = at or before
     return rows
 
 
-def _counted(messages: Sequence[Message], kept: Mapping[str, str], count: Counter) -> list[Message]:
-    """Messages with their tokens, those of the lines above them included."""
-    counted = [m if m.tokens else m.counted(count) for m in messages]
-    return [
-        replace(message, tokens=message.tokens + count(above) + 1) if above else message
-        for message, above in zip(counted, _rows_above(messages, kept), strict=True)
-    ]
+def _sized(messages: Iterable[Message], count: Counter) -> list[Message]:
+    """Messages with their tokens."""
+    sized = []
+    for message in messages:
+        if not message.tokens:
+            message = message.counted(count)
+        sized.append(message)
+    return sized

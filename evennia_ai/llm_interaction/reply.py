@@ -90,7 +90,9 @@ def strip_quotes(text: str) -> str:
     body = text.strip()
     if body.count('"') == 1 and len(body) > 1:  # the other one was cut off
         body = body.removeprefix('"').removesuffix('"').strip()
-    return body[1:-1].strip() if _QUOTED.fullmatch(body) else body
+    if _QUOTED.fullmatch(body):
+        body = body[1:-1].strip()
+    return body
 
 
 # Each rule reduces one kind of markup to the words inside it, in this order.
@@ -127,16 +129,17 @@ def pieces(text: str, own: str) -> list[Piece]:
     for found in _STARRED.finditer(text):
         if not _is_pose(text, found):
             continue
-        parts += _spoken(text[at : found.start()])
-        pose = _as_pose(found["inner"], own)
-        parts += [Piece(False, pose)] if pose else []
+        parts.append(Piece(True, _spoken(text[at : found.start()])))
+        parts.append(Piece(False, _as_pose(found["inner"], own)))
         at = found.end()
-    parts += _spoken(text[at:])
-    has_poses = any(not part.is_spoken for part in parts)
-    return [
-        Piece(True, strip_quotes(part.text)) if part.is_spoken and has_poses else part
-        for part in parts
-    ]
+    parts.append(Piece(True, _spoken(text[at:])))
+    parts = [part for part in parts if any(map(str.isalnum, part.text))]
+    if all(part.is_spoken for part in parts):
+        return parts
+    for at, part in enumerate(parts):
+        if part.is_spoken:
+            parts[at] = Piece(True, strip_quotes(part.text))
+    return parts
 
 
 def _is_pose(text: str, found: re.Match[str]) -> bool:
@@ -149,10 +152,9 @@ def _is_pose(text: str, found: re.Match[str]) -> bool:
     return not (goes_on and found["inner"][0].isupper()) and behind[:1] not in tuple(",;:.!?")
 
 
-def _spoken(text: str) -> list[Piece]:
+def _spoken(text: str) -> str:
     """The words between poses; stars of stressed words are left out."""
-    said = _STARRED.sub(lambda found: found["inner"], text).strip()
-    return [Piece(True, said)] if any(map(str.isalnum, said)) else []
+    return _STARRED.sub(lambda found: found["inner"], text).strip()
 
 
 def _as_pose(told: str, own: str) -> str:
@@ -163,7 +165,7 @@ def _as_pose(told: str, own: str) -> str:
         return rest
     if told.lower().startswith((f"{own.lower()}'s ", f"{own.lower()}\u2019s ")):
         return told[len(own) :]
-    return told[:1].lower() + told[1:] if any(map(str.isalnum, told)) else ""
+    return told[:1].lower() + told[1:]
 
 
 def speakable(
@@ -223,7 +225,9 @@ def fault(text: str, own_line: str, heard: Sequence[str], others: Iterable[str])
         return MACHINE_TEXT
     if len(said) >= REPEATED_WORDS and said in [words(line) for line in (own_line, *heard)]:
         return ECHO
-    return SPEAKS_FOR_OTHERS if _speaks_for_others(text, others) else ""
+    if _speaks_for_others(text, others):
+        return SPEAKS_FOR_OTHERS
+    return ""
 
 
 def said_once(text: str, before: Iterable[str]) -> str:
@@ -237,7 +241,9 @@ def said_once(text: str, before: Iterable[str]) -> str:
     """
     known = {tuple(words(part)) for line in before for part in sentences(line)}
     new = [part for part in sentences(text) if tuple(words(part)) not in known]
-    return text if len(new) == len(sentences(text)) else " ".join(new) or text
+    if len(new) == len(sentences(text)):
+        return text
+    return " ".join(new) or text
 
 
 def _speaks_for_others(text: str, others: Iterable[str]) -> bool:

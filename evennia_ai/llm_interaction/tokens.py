@@ -33,8 +33,9 @@ def estimate(text: str) -> int:
 
 def encoding_name(model: str) -> str:
     """The tiktoken vocabulary of a model's family; `cl100k_base` for unknown ones."""
-    base = model.rsplit("/", 1)[-1].lower()
-    return "o200k_base" if base.startswith(_O200K) else "cl100k_base"
+    if model.rsplit("/", 1)[-1].lower().startswith(_O200K):
+        return "o200k_base"
+    return "cl100k_base"
 
 
 def use_shipped_vocabularies() -> bool:
@@ -76,7 +77,9 @@ def _tiktoken_counter(name: str) -> Counter | None:
 def counter_name(model: str) -> str:
     """The name of the counter that `counter_for` returns, such as ``tiktoken:cl100k_base``."""
     name = encoding_name(model)
-    return f"tiktoken:{name}" if _tiktoken_counter(name) else "estimate"
+    if _tiktoken_counter(name):
+        return f"tiktoken:{name}"
+    return "estimate"
 
 
 def counter_for(model: str = "gpt-4") -> Counter:
@@ -115,8 +118,7 @@ def count_conversation_tokens(
     total = 0
     for each in history or ():
         if not isinstance(each, Message):
-            given = each if isinstance(each, Mapping) else {"content": each}
-            values = {key: value for key, value in given.items() if value is not None}
+            values = {key: value for key, value in each.items() if value is not None}
             each = Message.from_dict({"role": "user", "content": "", **values})
         total += each.tokens or message_tokens(each, count)
     return total

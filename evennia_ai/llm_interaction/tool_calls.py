@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from evennia_ai.history.stored import as_dict, as_text
 from evennia_ai.language.words import storable_json
 
 # Longer arguments are no arguments of any tool here; they must be readable JSON all the same.
@@ -33,10 +34,12 @@ def storable_call(call: Call) -> dict[str, Any]:
 
     Unreadable arguments are kept as a text in such an object, at most `ARGUMENT_CHARS` of it.
     """
-    function = call.get("function")
-    function = dict(function) if isinstance(function, Mapping) else {}
-    raw = function.get("arguments")
-    text = raw if isinstance(raw, str) else json.dumps(raw if raw is not None else {})
+    function = as_dict(call.get("function"))
+    text = function.get("arguments")
+    if text is None:
+        text = "{}"
+    if not isinstance(text, str):
+        text = json.dumps(text)
     text = storable_json(text)
     if len(text) > ARGUMENT_CHARS or not isinstance(loaded(text), dict):
         text = json.dumps({"unreadable": text[:ARGUMENT_CHARS]}, ensure_ascii=False)
@@ -46,13 +49,11 @@ def storable_call(call: Call) -> dict[str, Any]:
 def loaded(text: object) -> Any:
     """The value of a JSON text; None if it is not one."""
     try:
-        return json.loads(text) if isinstance(text, str) else None
+        return json.loads(as_text(text))
     except (ValueError, RecursionError):
         return None
 
 
 def spoken_text(function: Call) -> str:
     """What a call's function says: its argument `text`."""
-    arguments = loaded(function.get("arguments"))
-    text = arguments.get("text") if isinstance(arguments, dict) else None
-    return text.strip() if isinstance(text, str) else ""
+    return as_text(as_dict(loaded(function.get("arguments"))).get("text")).strip()

@@ -55,7 +55,9 @@ def _noted(line: Note) -> list[str]:
         return []
     if line.label == HERE:
         return [f"Also there: {line.text}."]
-    return [_flat(line.text)] if line.label in (NOW, NOTICED) else [f"({_flat(line.text)})"]
+    if line.label in (NOW, NOTICED):
+        return [_flat(line.text)]
+    return [f"({_flat(line.text)})"]
 
 
 def as_task_prompt(messages: Sequence[Mapping[str, object]], ending: str) -> str:
@@ -82,8 +84,9 @@ def _line(row: str) -> str:
     if line.label == NOTICED:
         return _flat(line.text)
     said = line.text.partition(CALLS)[0]
-    # What tools gave out is no news to a summary.
-    return _flat(f"I: {said}") if said and line.label == "assistant" else ""
+    if line.label != "assistant" or not said:  # what tools gave out is no news to a summary
+        return ""
+    return _flat(f"I: {said}")
 
 
 def _spoken_line(heard: Heard) -> str:

@@ -82,7 +82,9 @@ def used(calls: Iterable[Usage]) -> Usage:
     all_figures = [call.figures() for call in calls]
     for each in fields(Usage):
         values = [figures[each.name] for figures in all_figures]
-        sums[each.name] = None if None in values else sum(values)
+        sums[each.name] = None
+        if None not in values:
+            sums[each.name] = sum(values)
     return Usage(**sums)
 
 
