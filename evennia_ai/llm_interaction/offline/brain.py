@@ -125,14 +125,35 @@ class _Speaker:
 
     def answers(self) -> list[_Answer]:
         """What the newest lines are answered by."""
-        answers = [
-            self._answer(line)
+        answered = [
+            (self._answer(line), line)
             for line in self.talk.fresh[-MAX_FRESH:]
             if line.who != self.talk.me and line.verb not in (*SILENT, "poses")
+        ]
+        # Among people who talk with each other, what says nothing is said to who names it.
+        answers = [
+            answer
+            for answer, line in answered
+            if answer.rank == ANSWERS or not self._is_amid(line) or self._is_named(line)
         ]
         rank = min((answer.rank for answer in answers), default=ANSWERS)
         best = [answer for answer in answers if answer.rank == rank]
         return best if rank == ANSWERS else best[-1:]
+
+    def _is_named(self, line: Heard) -> bool:
+        """Whether a line is said to the assistant alone, or holds what it is called."""
+        if line.verb not in ("says", "poses"):
+            return True
+        shown = comparable(line.text)
+        called = (comparable(name) for name in (self.talk.me, self.talk.place.get(form.CALLED, "")))
+        return any(
+            name and regex.search(bordered(name), shown, regex.V1 | regex.I) for name in called
+        )
+
+    def _is_amid(self, line: Heard) -> bool:
+        """Whether somebody else is here who has been talking, too."""
+        others = {heard.who for heard in self.talk.heard[-MAX_LINES_READ:] if heard.verb == "says"}
+        return bool((others & set(self.talk.people)) - {line.who, *self.talk.assistants})
 
     def line(self, key: str, line: Heard) -> str:
         """A line of the language, said to who spoke: another one than the last reply."""
@@ -154,7 +175,12 @@ class _Speaker:
         """What answers a line."""
         text, courtesy = self._without_opening(line.text)
         is_here = line.verb != PAGES or line.who in self.talk.people  # whose room is this one
-        if is_here and self._holds_phrase("here", text) and (room := self._room(line.who)):
+        is_asked_of_it = is_asked(text) or self._is_named(line)
+        if (
+            is_here
+            and self._holds_phrase("here", text, is_asked_of_it)
+            and (room := self._room(line.who))
+        ):
             return _Answer(room)
         order = read_order(line, text, self.talk, self.table)
         if order and (answer := self._done(order, line)):
@@ -165,7 +191,7 @@ class _Speaker:
         is_all = size(text) <= BESIDE_GREETING  # `how are you today?`
         if questions and not (courtesy and is_all) and regex.search(r"\w", questions[-1]):
             return self._to_question(questions[-1], line)
-        if not questions and self._holds_phrase("identity", text):
+        if not questions and self._holds_phrase("identity", text, is_asked_of_it):
             return _Answer(self.line("identity", line))
         if courtesy == "greeting" and not is_all:  # what is told counts, be it a death
             courtesy = ""
@@ -229,11 +255,11 @@ class _Speaker:
         openings = (self._without_opening(part)[1] for part in sentences(text)[1:])
         return next((key for key in openings if key in COURTESIES[1:]), "")
 
-    def _holds_phrase(self, key: str, text: str) -> bool:
-        """Whether a question holds a phrase of a list and asks nothing else, or a line is one."""
+    def _holds_phrase(self, key: str, text: str, is_asked_of_it: bool = True) -> bool:
+        """Whether what is asked holds a phrase of a list and nothing else, or a line is one."""
         phrases = pattern(self.table.code, key)
         shown = comparable(text).strip(" ¿¡!！.。…?？؟")
-        if not is_asked(text):
+        if not is_asked_of_it:
             return bool(phrases.fullmatch(shown))
         return bool(phrases.search(shown)) and not content_words(phrases.sub(" ", text), self.table)
 
@@ -308,18 +334,26 @@ class _Speaker:
             if who in own or (hit.get("kind") or QUOTED[0]) not in QUOTED:
                 continue
             told, _ = self._without_opening(said)
-            if quote := _nearest(told, question, self.table, who, line.who):
+            if quote := _nearest(told, question, self.table, who, line.who, self.talk.people):
                 frame = self._variants("told")[who == line.who]
                 return frame.format(speaker=who, words=quote)
         return ""
 
 
-def _nearest(text: str, question: str, table: Table, who: str = "", asker: str = "") -> str:
+def _nearest(
+    text: str,
+    question: str,
+    table: Table,
+    who: str = "",
+    asker: str = "",
+    people: Sequence[str] = (),
+) -> str:
     """The sentences of a text that are near to a question; empty if none is.
 
     Near is what shares more than half of a question's telling words, or than a third with a name
     among them; just as much is enough in the words of the `asker`, or of somebody (`who`) whom the
-    question names. That name is not asked for: `my horse` is Bob's if Bob says so.
+    question names. That name is not asked for: `my horse` is Bob's if Bob says so. The names of
+    `people` who are here are in many lines: where more is asked, they alone make none near.
     What tells no more than the question, as a question without its mark, is no answer.
     """
     # Spanish `anda` is no form of the little word `and` of a text in English.
@@ -345,6 +379,9 @@ def _nearest(text: str, question: str, table: Table, who: str = "", asker: str =
     if not named.isdisjoint(common) or question.upper() == question.lower():
         least = NEAR_NAMED * len(asked)
     if not common or len(common) < least or (len(common) == least and not is_own):
+        return ""
+    here = {stem(word, table.code) for name in people for word in words(name)}
+    if common <= here and not asked <= here:
         return ""
     at = parts.index(best)
     return _beginning(" ".join(parts[at : at + QUOTE_SENTENCES]), QUOTE_SENTENCES, QUOTE_CHARS)

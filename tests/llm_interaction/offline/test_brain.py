@@ -77,6 +77,39 @@ class TestTalk(unittest.TestCase):
         self.assertEqual([call.name for call in reply.tool_calls], ["noop"])
         self.assertTrue(in_room("Hello, Aria!", *people, who="Borin").content)
 
+    def test_amid_people(self):
+        """Where people talk with each other, it is silent but for what it can do or tell."""
+        people, before = ("Mira", "Tam"), [said("Tam", "I could eat a horse."), answered("Ha.")]
+        for text in ("June is ages away", "who ate the pie?", "it is cold"):
+            with self.subTest(text):
+                reply = in_room(text, *people, before=before, tools=())
+                self.assertFalse(reply.content)
+                self.assertTrue(in_room(f"Aria, {text}", *people, before=before, tools=()).content)
+                self.assertTrue(in_room(text, *people, tools=()).content)  # Tam says nothing
+        self.assertIn(in_room("goodnight!", *people, before=before).content, lines("farewell"))
+        self.assertEqual(
+            [call.name for call in in_room("it is cold", *people, before=before).tool_calls],
+            ["noop"],
+        )
+
+    def test_asked_by_name_without_a_mark(self):
+        """Who names it may ask what it is and what is here without a question mark."""
+        for text in ("so are you a real person or a bot Aria", "aria what are you"):
+            self.assertIn(in_room(text).content, lines("identity"), text)
+        self.assertIn("mutters", in_room("Aria what is here").content)
+        self.assertIn(in_room("the machine is broken, Aria").content, lines("heard"))
+
+    def test_a_name_is_no_answer(self):
+        """The name of somebody here alone makes no line near to a question that asks more."""
+        told = hit("Come and sit by the fire, Bob.", "Tam")
+        for question, is_near in (
+            ("What is the favourite dish of Bob?", False),
+            ("What is by the fire, Bob?", True),
+        ):
+            request = [ROOM, moment("Mira", "Tam", "Bob", answer=("Mira", question))]
+            _, reply = after(request, {"results": [told]})
+            self.assertEqual("by the fire" in (reply.content or ""), is_near, question)
+
     def test_what_others_call_it(self):
         """It knows itself by a description, or its last words, where these are set off."""
         place = place_text({**PLACE, "called": "a grey-haired barkeep"}, THINGS)
