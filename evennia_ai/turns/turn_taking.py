@@ -86,7 +86,8 @@ def answerers(
     """Decide which assistants answer a line.
 
     1. Those it addresses: by name, alias, `everyone`, whisper, page, or a pose that names them.
-    2. Else the one this speaker has been talking with lately, unless somebody else was addressed.
+    2. Else the one this speaker has been talking with lately, unless somebody else was addressed,
+       by this speaker or as this speaker by somebody else.
     3. Else nobody where people talk among themselves; where one person stands alone with
        assistants, the one whom the words concern most.
 
@@ -129,6 +130,10 @@ def answerers(
         turned_to = called if line.channel == "say" and len(chosen) < 2 else ()
         if partner := next(iter((*turned_to, *chosen)), None):
             partners[line.speaker] = (partner, line.at)
+        # Whoever is called talks with the one who called, as long as not everybody is.
+        if line.channel == "say" and (len(called) < len(others) or len(others) == 1):
+            players = (id for id in called if others[id].kind == "player")
+            partners.update(dict.fromkeys(players, (line.speaker, line.at)))
     return chosen, Talk(partners, {**talk.spoke, **dict.fromkeys(chosen, line.at)}, 0, line.speaker)
 
 

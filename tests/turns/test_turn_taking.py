@@ -238,6 +238,14 @@ class TestWhoAnswers(unittest.TestCase):
         talk = after(HELLO, Line("alice", "Bob, look at that!", at=110))
         self.assertEqual(chosen("Is it not strange?", talk=talk, at=112), ())
 
+    def test_whoever_is_called_talks_with_the_caller(self):
+        """Who is called by name talks with an assistant no more; `everyone` calls none."""
+        talk = after(HELLO, Line("bob", "nice to meet you Alice", at=110))
+        self.assertEqual(chosen("and you!", talk=talk, at=112), ())
+        self.assertEqual(chosen("Aria, and you!", talk=talk, at=112), ("aria",))
+        talk = after(HELLO, Line("bob", "hello everyone", at=110))
+        self.assertEqual(chosen("what is new?", talk=talk, at=112), ("aria",))
+
     def test_a_call_to_several(self):
         """Whoever calls a player and two assistants talks on with the first who answers."""
         line = Line("alice", "Bob, Aria and Boris, who is older?", at=100)
