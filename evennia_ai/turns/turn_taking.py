@@ -40,6 +40,7 @@ _NAMES = rf"({_NAME}(?:\s*(?:{_AND})\s*{_NAME})*)"
 # Names that stand, as words of their own, at the beginning and at the end of a line.
 _FIRST = regex.compile(rf"([^{_NAME}{_ALL}]*){_NAMES}\s")
 _LAST = regex.compile(rf"\s{_NAMES}[^\w{_NAME}{_ALL}]*$")
+_PART_ENDS = regex.compile("[,،、，]")
 _ENDS = regex.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？])")
 
 
@@ -111,6 +112,8 @@ def answerers(
         called, named = line.receivers, tuple[str, ...]()
     else:
         called, named = addressed(line.text, list(others.values()))
+        if not called:  # `what do you serve Aria, at this hour`
+            called = _called_before_comma(line.text, list(assistants.values()))
     wanted = (*called, *named) if line.channel == "pose" else called
     chosen = tuple(id for id in wanted if id in assistants)
     # Somebody who is not here pages, which only players can do.
@@ -193,6 +196,12 @@ def addressed(text: str, people: Sequence[Person]) -> tuple[tuple[str, ...], tup
             named += ids
     called = list(dict.fromkeys(called))
     return tuple(called), tuple(id for id in dict.fromkeys(named) if id not in called)
+
+
+def _called_before_comma(text: str, people: Sequence[Person]) -> tuple[str, ...]:
+    """Who is called at the end of the first part before a comma that calls any of some people."""
+    parts = _PART_ENDS.split(text[:ADDRESS_CHARS])[:-1]
+    return next(filter(None, (addressed(part, people)[0] for part in parts)), ())
 
 
 @cache

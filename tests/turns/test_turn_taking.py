@@ -232,6 +232,12 @@ class TestWhoAnswers(unittest.TestCase):
             chosen("boris and aria drink with me", talk=after(HELLO)), ("boris", "aria")
         )
 
+    def test_a_name_before_a_comma(self):
+        """An assistant's name that ends a part of a line calls it, a player's does not."""
+        self.assertEqual(chosen("what do you serve aria, at this hour"), ("aria",))
+        self.assertEqual(chosen("I like Bob, he is kind", talk=after(HELLO), at=110), ("aria",))
+        self.assertEqual(chosen("Bob, what do you serve Aria, wine?"), ())
+
     def test_a_call_to_another_ends_it(self):
         """Whoever turns to Bob talks with Bob."""
         self.assertEqual(chosen("Bob, look at that!", talk=after(HELLO), at=110), ())
