@@ -1,18 +1,11 @@
 """`aiconfig`: an assistant's options, shown, explained and changed."""
 
 from collections.abc import Callable
-from functools import partial
 
-from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand, named
 from evennia_ai.kinds import shown
 from evennia_ai.options import OPTIONS
-from evennia_ai.staff.configuration import (
-    change_option,
-    option_called,
-    take_preset,
-    undo_options,
-)
+from evennia_ai.staff.configuration import Tuning, option_called
 from evennia_ai.staff.show import escaped, short
 from evennia_ai.staff.status import warnings
 
@@ -56,21 +49,24 @@ class CmdAIConfig(AssistantCommand):
     locks = "cmd:perm(Builder);admin:perm(Admin)"
 
     def do_undo(self) -> None:
-        script = self.own_assistant()
-        self._report(script, partial(undo_options, script, self.caller.key, self.is_admin))
+        self._report(self._tuning(self.lhs).undo)
 
     def do(self) -> None:
         name, option = self._names()
-        script, by = self.own_assistant(name), self.caller.key
+        tuning = self._tuning(name)
         if not option:
-            self._show_all(script)
+            self._show_all()
         elif option == "preset":
-            self._report(script, partial(take_preset, script, self.rhs or "", by))
+            self._report(tuning.take_preset, self.rhs or "")
         elif self.rhs is None:
-            self._explain(script, option_called(option)[0])
+            self._explain(option_called(option)[0])
         else:
-            change = partial(change_option, script, option, self.rhs, by, self.is_admin)
-            self._report(script, change)
+            self._report(tuning.change, option, self.rhs)
+
+    def _tuning(self, name: str) -> Tuning:
+        self.script = self.own_assistant(name)
+        self.config, self.current = self.script.config, self.script.state.configuration
+        return Tuning(self.script, self.caller.key, self.is_admin)
 
     def _names(self) -> tuple[str, str]:
         """Names of the assistant and the option; an assistant's own name may hold spaces.
@@ -82,47 +78,36 @@ class CmdAIConfig(AssistantCommand):
             return self.lhs, ""
         return name.strip(), option
 
-    def _explain(self, script: AssistantScript, name: str) -> None:
-        option, value = OPTIONS[name], getattr(script.config, name)
-        unit, source = (
-            option.facts["unit"],
-            script.state.configuration.sources.get(name, "the default"),
-        )
-        lines = [
-            f"{name}: {option.help}",
-            f"Takes {option.kind.says}" + (f", in {unit}." if unit else "."),
-            f"Default: {shown(option.default)}",
-            f"Now, for {script.obj.key}: {shown(value)} ({source})",
-            *(
-                problem.says
-                for problem in script.state.configuration.problems
-                if problem.name == name
-            ),
-        ]
+    def _explain(self, name: str) -> None:
+        option, source = OPTIONS[name], self.current.sources.get(name, "the default")
+        takes, unit = f"Takes {option.kind.says}", option.facts["unit"]
+        if unit:
+            takes += f", in {unit}"
+        now = f"Now, for {self.script.obj.key}: {shown(getattr(self.config, name))} ({source})"
+        lines = [f"{name}: {option.help}", f"{takes}.", f"Default: {shown(option.default)}", now]
+        lines += [problem.says for problem in self.current.problems if problem.name == name]
         self.tell("\n".join(lines))
 
-    def _show_all(self, script: AssistantScript) -> None:
+    def _show_all(self) -> None:
         groups: dict[str, list[str]] = {}
-        config, sources = script.config, script.state.configuration.sources
         for name, option in OPTIONS.items():
-            value, source = short(shown(getattr(config, name)), _LONG), "default"
+            value, source = short(shown(getattr(self.config, name)), _LONG), "default"
             if option.facts["unit"] and value != "None":
                 value += f" {option.facts['unit']}"
-            if name in sources:
-                source = f"{sources[name]}; default {short(shown(option.default), _LONG)}"
+            if name in self.current.sources:
+                default = short(shown(option.default), _LONG)
+                source = f"{self.current.sources[name]}; default {default}"
             line = f"  {name} = {value} ({source})\n      {option.help}"
             groups.setdefault(option.facts["group"], []).append(escaped(line))
-        parts = [f"Options of {escaped(script.obj.key)}:"]
+        parts = [f"Options of {escaped(self.script.obj.key)}:"]
         for group, lines in groups.items():
             parts += [f"|w{group}|n", *lines]
-        problems = [
-            f"Wrong setting: {escaped(problem)}" for problem in script.state.configuration.problems
-        ]
-        self.page("\n".join([*parts, *problems]))
+        parts += [f"Wrong setting: {escaped(problem)}" for problem in self.current.problems]
+        self.page("\n".join(parts))
 
-    def _report(self, script: AssistantScript, change: Callable[[], list[str]]) -> None:
+    def _report(self, change: Callable[..., list[str]], *typed: str) -> None:
         """Change something; show what came of it, and the warnings that were not there before."""
-        before = warnings(script)
-        lines = change()
-        notes = [f"Warning: {each}" for each in warnings(script) if each not in before]
+        before = warnings(self.script)
+        lines = change(*typed)
+        notes = [f"Warning: {each}" for each in warnings(self.script) if each not in before]
         self.tell("\n".join([*lines, *notes]))

@@ -27,7 +27,7 @@ from evennia_ai.history.stored import as_dict
 from evennia_ai.options import check_option
 from evennia_ai.rag_memory.entities import unmet_id
 from evennia_ai.staff.bodies import good_name, new_body
-from evennia_ai.staff.configuration import set_options
+from evennia_ai.staff.configuration import Tuning
 from evennia_ai.staff.lore import NOBODY, book_for, own_book, take_book
 
 # Where a script keeps the card it was made from.
@@ -141,7 +141,7 @@ def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[s
     """Give an assistant what a card says, all of it or nothing; returns a report in lines."""
     book = book_for(script.obj.key, f"npc:{script.obj.stable_id}") if card.lore else None
     with script.store.transaction():
-        set_options(script, options_of(card), by, is_admin=False)
+        Tuning(script, by, is_admin=False).set(options_of(card))
         script.store.set(KEY, {"file": file, "json": json.dumps(card.original)}, CATEGORY)
         notes = take_book(card.lore, book, file, is_of_card=True)[1] if book else []
     script.log(f"{by} imports the card {file}")

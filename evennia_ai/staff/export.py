@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from evennia.typeclasses.models import TypedObject
 from pydantic import BaseModel, StringConstraints, ValidationError
 from twisted.internet.defer import Deferred, inlineCallbacks
 
@@ -20,7 +19,7 @@ from evennia_ai.game.evennia_internals import AttributeStore, is_life
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.options import OPTIONS, check_option
 from evennia_ai.privacy.export import export_folder, write_export
-from evennia_ai.staff.configuration import set_options
+from evennia_ai.staff.configuration import Tuning
 from evennia_ai.turns.state import SCRIPT
 from evennia_ai.turns.tools.waiting import KEY as WAITING
 
@@ -38,10 +37,34 @@ def export_assistant(script: AssistantScript) -> Steps[Path]:
     and written on another one; fails with `OSError`. Call it under the turn lock
     (`script.run_exclusive`), so that nothing changes meanwhile.
     """
-    data: dict[str, Any] = {}
-    yield script.runtime.lock.run_steps(_collected(script, data))
+    body, attributes = script.obj, dict[str, list[Any]]()
+    data = {
+        "exported_at": utc_iso(script.now()),
+        "ids": [script.scope, body.stable_id],
+        "name": body.key,
+        "typeclass": body.typeclass_path,
+        "location": body.location.key if body.location else None,
+        "description": str(body.db.desc or ""),
+        "config": {name: getattr(script.config, name) for name in OPTIONS},
+        "aliases": sorted(body.aliases.all()),
+        "tags": sorted(body.tags.all(return_key_and_category=True), key=str),
+        "permissions": sorted(body.permissions.all()),
+        "locks": str(body.locks),
+        "attributes": attributes,
+    }
+
+    def collected() -> Iterator[None]:
+        for whose, owner in (("script", script), ("body", body)):
+            store, stored = AttributeStore(owner), attributes.setdefault(whose, [])
+            rows = owner.db_attributes.filter(db_attrtype__isnull=True).order_by("pk")
+            for key, category in rows.values_list("db_key", "db_category"):
+                value = _plain(store.get(key, category))
+                stored.append({"key": key, "category": category, "value": value})
+                yield
+
+    yield script.runtime.lock.run_steps(collected())
     at = time.strftime("%Y%m%d-%H%M%S", time.gmtime(script.now()))
-    name = re.sub(r"[^\w-]+", "_", script.obj.key) or "assistant"
+    name = re.sub(r"[^\w-]+", "_", body.key) or "assistant"
     path: Path = yield write_export(f"{name}-{script.obj.pk}-{at}.json", data)
     return path
 
@@ -60,37 +83,6 @@ def export_and_delete(script: AssistantScript) -> Steps[Path]:
         raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
     yield script.deleting
     return path
-
-
-def _collected(script: AssistantScript, data: dict[str, Any]) -> Iterator[None]:
-    """Fill `data`, a slice at each step."""
-    body = script.obj
-    data.update(
-        exported_at=utc_iso(script.now()),
-        ids=[script.scope, body.stable_id],
-        name=body.key,
-        typeclass=body.typeclass_path,
-        location=body.location.key if body.location else None,
-        description=str(body.db.desc or ""),
-        config={name: getattr(script.config, name) for name in OPTIONS},
-        aliases=sorted(body.aliases.all()),
-        tags=sorted(body.tags.all(return_key_and_category=True), key=str),
-        permissions=sorted(body.permissions.all()),
-        locks=str(body.locks),
-        attributes={"script": [], "body": []},
-    )
-    for whose, owner in (("script", script), ("body", body)):
-        for attribute in _attributes(owner):
-            data["attributes"][whose].append(attribute)
-            yield
-
-
-def _attributes(owner: TypedObject) -> Iterator[dict[str, Any]]:
-    """Every Attribute of an object, one loaded at a time, its value as plain data."""
-    store = AttributeStore(owner)
-    rows = owner.db_attributes.filter(db_attrtype__isnull=True).order_by("pk")
-    for key, category in rows.values_list("db_key", "db_category"):
-        yield {"key": key, "category": category, "value": _plain(store.get(key, category))}
 
 
 def _plain(value: object) -> Any:
@@ -142,7 +134,7 @@ def read_export(name: str) -> "Deferred[Exported]":
         path = export_folder() / Path(name.strip()).name
         try:
             data = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
-            exported = Exported.model_validate(data)
+            return Exported.model_validate(data)
         except OSError as error:
             files = ", ".join(sorted(each.name for each in path.parent.glob("*.json"))) or "none"
             raise Refusal(f"`{path}` cannot be read. Files there: {files}.") from error
@@ -150,10 +142,8 @@ def read_export(name: str) -> "Deferred[Exported]":
             raise Refusal(f"`{path.name}` is no export of an assistant.") from error
         except ValueError as error:
             raise Refusal(f"`{path.name}` is no JSON file: {error}.") from error
-        return exported
 
-    done: Deferred[Exported] = services.on_disk(read)
-    return done
+    return services.on_disk(read)
 
 
 @inlineCallbacks
@@ -164,37 +154,30 @@ def import_assistant(
 
     Call it under the turn lock. Rights, locks and what the game's own code stored are not taken.
     """
-    body = script.obj
+    body, options, left = script.obj, dict[str, Any](), list[str]()
     new = yield services.on_disk(old.with_ids, script.scope, body.stable_id)
     report = [f"{body.key} has what stands in {file}."]
-    yield script.runtime.lock.run_steps(_restored(script, new.attributes, by, report))
-    if new.description:
-        body.db.desc = new.description
-    script.audit("imported", file=file, by=by)
-    return report
 
+    def restored() -> Iterator[None]:
+        for owner, stored in ((script, new.attributes.script), (body, new.attributes.body)):
+            store = AttributeStore(owner)
+            for row in stored:
+                if row.category is None and row.key in OPTIONS:
+                    try:
+                        options[row.key] = check_option(row.key, row.value, script.allowed)
+                    except ConfigError as error:
+                        report.append(f"Not taken: {error}")
+                elif is_life(row.key, row.category) or (row.category, row.key) in SCRIPT:
+                    if row.key not in NOT_TAKEN:
+                        store.set(row.key, row.value, row.category)
+                elif owner is body and row.key != "desc" and row.category is None:
+                    left.append(row.key)
+                yield
+        Tuning(script, by, is_admin=True).set(options)
 
-def _restored(script: AssistantScript, rows: Rows, by: str, report: list[str]) -> Iterator[None]:
-    """Store the Attributes of an export, one at each step."""
-    options, left = dict[str, Any](), list[str]()
-    for owner, stored in ((script, rows.script), (script.obj, rows.body)):
-        store = AttributeStore(owner)
-        for row in stored:
-            if row.category is None and row.key in OPTIONS:
-                options[row.key] = row.value
-            elif row.key in NOT_TAKEN:
-                continue
-            elif is_life(row.key, row.category) or (row.category, row.key) in SCRIPT:
-                store.set(row.key, row.value, row.category)
-            elif owner is script.obj and row.key != "desc" and row.category is None:
-                left.append(row.key)
-            yield
-    for name, value in list(options.items()):
-        try:
-            options[name] = check_option(name, value, script.allowed)
-        except ConfigError as error:
-            report.append(f"Not taken: {error}")
-            del options[name]
-    set_options(script, options, by, is_admin=True)
+    yield script.runtime.lock.run_steps(restored())
     if left:
         report.append(f"Not taken, as it is the game's own: {', '.join(left)}.")
+    body.db.desc = new.description or body.db.desc
+    script.audit("imported", file=file, by=by)
+    return report

@@ -21,7 +21,7 @@ from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.acts import Acts, line_state
-from evennia_ai.staff.configuration import change_option, option_called, take_preset
+from evennia_ai.staff.configuration import Tuning, option_called
 from evennia_ai.staff.explanation import (
     explanation,
     is_reply,
@@ -356,9 +356,9 @@ def _label(name: str) -> str:
 
 def set_option(visit: Visit) -> str:
     """Set an option or take a preset; by the rules of `aiconfig`."""
-    script, sent, by = visit.assistant, visit.sent, visit.account.key
+    sent, tuning = visit.sent, Tuning(visit.assistant, visit.account.key, visit.is_admin)
     if sent["act"] == "preset":
-        return " ".join(take_preset(script, sent.get("preset", ""), by))
+        return " ".join(tuning.take_preset(sent.get("preset", "")))
     option, text = sent.get("option", ""), sent.get("value", "")
     if sent["act"] == "default":
         text = "default"
@@ -369,4 +369,4 @@ def set_option(visit: Visit) -> str:
             kind = kind.of
         if kind.field == "number":
             text = "None"
-    return " ".join(change_option(script, option, text, by, visit.is_admin))
+    return " ".join(tuning.change(option, text))
