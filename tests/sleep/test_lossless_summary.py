@@ -192,7 +192,7 @@ class TestNoted(MemoryWorldTest):
         (self.record,) = self.script.history.summaries()
         self.assert_proven()
         entries = [e for e in self.body.journal.recent(9) if e.source_type == OWN]
-        self.assertEqual(job.facts, len(entries))
+        self.assertEqual(len(job.notes), len(entries))
         return result, self.world.model.requests, entries
 
     def reply(self, summary=SUMMARY, **notes):

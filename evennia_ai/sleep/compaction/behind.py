@@ -24,7 +24,6 @@ from evennia_ai.llm_interaction.summary import NOTHING_SAID
 from evennia_ai.rag_memory.journal import JournalEntry
 from evennia_ai.sleep.compaction.compact import (
     Compaction,
-    Fold,
     Outcome,
     Skipped,
     due,
@@ -179,19 +178,19 @@ def _made_again(script: Sleeper, record: SummaryRecord) -> Steps[SummaryRecord]:
 
     Fails with `ModelError` where no level gives one.
     """
-    history = script.history
+    history, job = script.history, Compaction(script, STALE)
     live = history.messages()
     talk = [message for message in live if not message.is_summary]
-    fold = Fold(script, record.audience, (), summary_cap(script.limits(), live, talk, ()), STALE)
+    job.cap = summary_cap(script.limits(), live, talk, ())
     if record.segments:
         segments = list(filter(None, map(history.segment, record.segments)))
         if len(segments) < len(record.segments):
             raise ModelError("an archive segment is missing")
-        fold.leaving = [message for segment in segments for message in segment.messages]
-        new = yield fold.recent()
+        messages = [message for segment in segments for message in segment.messages]
+        new = yield job.recent(record.audience, messages)
     else:
         below = list(filter(None, map(history.summary, record.child_ids)))
-        new = yield fold.merged(below, record.tier)
+        new = yield job.merged(record.audience, below, record.tier)
     made_by = {key: new.extra[key] for key in ("model", "prompt_tokens")}
     return replace(
         record,

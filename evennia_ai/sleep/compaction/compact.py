@@ -272,14 +272,21 @@ def compact_conversation_history(
 
 @dataclass
 class Compaction:
-    """One compaction of an assistant's history."""
+    """One compaction of an assistant's history; with what it made, of which nothing is stored."""
 
     script: Sleeper
     trigger: str  # what fired, as `plan.MANUAL`
     instructions: str | None = None  # additional instructions for the summary
     noted: bool = False  # whether the models that summarise note facts, too
-    facts: int = 0  # journal entries made of these notes
     is_awaited: bool = True  # whether what holds the turn lock waits for it
+    cap: int = 0  # most tokens of one of its summaries
+    notes: list[Note] = field(default_factory=list)  # what models noted
+    former: list[SummaryRecord] = field(default_factory=list)  # the summaries that it builds on
+    records: list[SummaryRecord] = field(default_factory=list)  # those to write
+    summaries: list[Summary] = field(default_factory=list)  # all that models made, for the figures
+    # What leaves, by the ids of the segments to make of it.
+    parts: dict[str, Sequence[Message]] = field(default_factory=dict)
+    query: str = ""  # names in public talk that left, by which it can be found again
 
     def why_not(self) -> str:
         """Why no compaction may be made now; empty if one may."""
@@ -308,11 +315,10 @@ class Compaction:
 
     def _is_by_count(self) -> bool:
         """Whether more lines of talk stand there than the two windows hold."""
-        script = self.script
-        immediate, recent = script.config.immediate_window, script.config.recent_window
+        immediate, recent = self.script.config.immediate_window, self.script.config.recent_window
         if immediate is None or recent is None:
             return False
-        return script.history.lines() > immediate + recent
+        return self.script.history.lines() > immediate + recent
 
     @property
     def _threshold(self) -> float:
@@ -422,7 +428,7 @@ class Compaction:
             return None
         history, ids = masks
         report = Report(level="masked", masked_messages=len(ids), preserved_messages=len(history))
-        return self.commit(history, report, masked=tuple(ids))
+        return self._store(history, report, tuple(ids))
 
     def _masked_history(self) -> tuple[list[Message], list[str]] | None:
         """The history with old tool outputs masked, and their ids; None if that is not enough.
@@ -446,11 +452,12 @@ class Compaction:
     @inlineCallbacks
     def _summarise(self) -> Steps[Outcome]:
         """Summaries first, then the commit; fails with `ModelError` where no level gave one."""
-        script, plan, config, folds = self.script, self.plan, self.script.config, list[Fold]()
-        cap = summary_cap(script.limits(), script.history.messages(), plan.staying, plan.summarised)
+        script, plan, config = self.script, self.plan, self.script.config
+        history = script.history
+        self.cap = summary_cap(script.limits(), history.messages(), plan.staying, plan.summarised)
         # A base model and the offline one give no notes beside a summary, nor does one that was
         # told otherwise: there the next night takes notes.
-        takes_notes = (
+        self.noted = (
             self.noted
             and not (self.instructions or config.compact_prompt)
             and config.llm_api == "chat"
@@ -459,216 +466,85 @@ class Compaction:
         )
         yield script.breathe()
         for scope, part in plan.parts.items():
-            fold = Fold(script, scope, part, cap, self.trigger, self.instructions, takes_notes)
-            folds.append(fold)
             if scope in plan.unsummarised:
-                fold.archive()
+                # Too few lines for a summary: search finds them, and no marker shows the record.
+                nothing = Summary("", "", LEVELS[0])
+                text = Covered(NO_SUMMARY)
+                self.records.append(self._record(scope, nothing, text, UNSUMMARISED, part))
             else:
-                yield fold.fold()
+                yield self._fold(scope, part)
                 yield script.breathe()
-        for _ in script.history.drop_drafts():
+        for _ in history.drop_drafts():
             yield script.breathe()
-        for fold in folds:
-            yield fold.draft()
+        # What is large is written now, each in a turn of the reactor, as drafts.
+        for record in self.records:
+            for key in record.segments:
+                segment = yield script.mind.work(
+                    Segment.sealed, key, record.id, tuple(self.parts[key])
+                )
+                script.at_commit_step("segment")
+                history.draft(segment)
+                yield script.breathe()
+            script.at_commit_step("summary")
+            history.draft(record)
+            yield script.breathe()
         if not script.config.compact_enabled:  # switched off while the model was writing
             return Skipped("compaction disabled")
-        outcome: Outcome = yield self._locked(partial(self._commit, folds))
+        outcome: Outcome = yield self._locked(self._commit)
         return outcome
 
-    def _commit(self, folds: Sequence["Fold"]) -> Outcome:
-        """Carry the plan out. The history may have grown meanwhile; it is read again."""
-        plan, live = self.plan, self.script.history.messages()
-        self.script.runtime.lock.holder()
-        if overtaken := self._overtaken(folds):
-            return Failed(overtaken)
-        gone = {message.id for message in plan.leaving}
-        records = [record for fold in folds for record in fold.records]
-        recent = [record for record in records if record.tier == "recent"]
-        summaries = [summary for fold in folds for summary in fold.summaries]
-        report = Report(
-            compacted_messages=len(plan.leaving),
-            left_from=plan.leaving[0].created_at,
-            left_until=plan.leaving[-1].created_at,
-            preserved_messages=len(plan.staying),
-            summary_ids=tuple(record.id for record in recent or records[:1]),
-            level=max((s.level for s in summaries), key=LEVELS.index, default=LEVELS[0]),
-            coverage=round(min((r.coverage or 0.0 for r in recent), default=1.0), 3),
-            unsupported=sum(summary.unsupported for summary in summaries),
-            generation=max(record.generation for record in records),
-            query=next((fold.query for fold in folds if fold.scope == PUBLIC), ""),
-            prompt_tokens=sum(summary.prompt_tokens for summary in summaries),
-            completion_tokens=sum(summary.completion_tokens for summary in summaries),
-        )
-        self.facts = sum(len(fold.notes) for fold in folds)
-        return self.commit([m for m in live if m.id not in gone], report, folds)
-
-    def _overtaken(self, folds: Sequence["Fold"]) -> str:
-        """Why the plan no longer fits the history; empty if it does.
-
-        A mask or a new token count of a message is no change.
-        """
-        history = self.script.history
-        if any(history.summary(r.id) != r for fold in folds for r in fold.former):
-            return "a summary that was to be merged was changed meanwhile; try again"
-        live = {message.id: message for message in history.messages()}
-        for message in self.plan.leaving:
-            now = live.get(message.id)
-            if now is None:
-                return "what was to leave has left meanwhile, by another compaction or a rollback"
-            if now != message and (
-                now.audience != message.audience
-                or rendered(unmasked(now)) != rendered(unmasked(message))
-            ):
-                return "a message that was to leave was changed meanwhile; try again"
-        return ""
-
-    def commit(
-        self,
-        messages: Sequence[Message],
-        report: Report,
-        folds: Sequence["Fold"] = (),
-        masked: tuple[str, ...] = (),
-    ) -> Done:
-        """Store everything in one transaction, calling `at_commit_step` before each step.
-
-        `messages` are the new live talk. Raises what a step raised, with nothing changed.
-        """
-        script, history, step = self.script, self.script.history, self.script.at_commit_step
-        state, before, at = script.state, history.tokens(), utc_iso(script.now())
-        records = [record for fold in folds for record in fold.records]
-        ids = tuple(record.id for record in records)
-        with history.store.transaction():
-            step("archive")
-            history.keep_drafts([key for record in records for key in record.segments], ids)
-            step("history")
-            history.replace_talk(messages)
-            report = replace(report, original_tokens=before, new_tokens=history.tokens())
-            step("notes")
-            notes = [note for fold in folds for note in fold.notes]
-            entries = [*state.extracted, *(write_notes(script, notes) if notes else ())]
-            step("journal")
-            syntheses = [synthesis_of(record) for record in records if record.tier == "recent"]
-            script.journal.put(*syntheses)
-            entries += [entry.id for entry in syntheses]
-            step("record")
-            record = CompactionRecord(
-                id=new_id("c"),
-                at=at,
-                trigger=self.trigger,
-                report=report,
-                masked=masked,
-                summaries=ids,
-                entries=tuple(entries),
-            )
-            history.save_compaction(record)
-            state.extracted = []
-            # Under a hold, only a manual compaction or an overflow gets here.
-            state.hold = False
-            step("last_compaction")
-            history.note_last_compaction()
-            # What was taken back while a model was writing.
-            empty_unused(history, state, script.memory.quarantine.lines)
-            step("done")
-        return self._announced(record)
-
-    def _announced(self, record: CompactionRecord) -> Done:
-        """Announce a compaction that is committed; it stands, whatever fails here.
-
-        The log gets the report without the names by which what left is found again.
-        """
-        script, done = self.script, Done(record)
-        name = str((script.obj or script).key)
-        logged = replace(record, report=replace(record.report, query=""))
-        acts: list[Callable[[], None]] = [
-            lambda: script.audit("compaction", trigger=record.trigger, **as_result(done)),
-            lambda: script.log(report_line(name, logged)),
-            lambda: script.pose("compact"),
-        ]
-        for act in acts:
-            script.survived("announcing a compaction", act, None)
-        return done
-
-
-def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:
-    """Tries in vain and when the next one may be made, after one more in vain."""
-    return waits[0] + 1, now + min(MOST_WAIT_S, WAIT_S * 4 ** waits[0])
-
-
-@dataclass
-class Fold:
-    """One scope's part of a compaction, of which nothing is stored yet."""
-
-    script: Sleeper
-    scope: str
-    leaving: Sequence[Message]  # raw messages, oldest first
-    cap: int  # most tokens of one of its summaries
-    trigger: str  # what fired, as `plan.MANUAL`
-    instructions: str | None = None  # additional instructions for the summary
-    noted: bool = False  # whether the model that summarises the messages notes facts, too
-    notes: list[Note] = field(default_factory=list)  # what it noted
-    former: list[SummaryRecord] = field(default_factory=list)  # the summaries before it
-    records: list[SummaryRecord] = field(default_factory=list)  # those to write
-    summaries: list[Summary] = field(default_factory=list)  # all that models made, for the figures
-    query: str = ""  # names in what left, by which it can be found again
-
-    @cached_property
-    def parts(self) -> dict[str, Sequence[Message]]:
-        """What leaves, by the ids of the segments to make of it."""
-        starts = range(0, len(self.leaving), SEGMENT_MESSAGES)
-        return {new_id("g"): self.leaving[start : start + SEGMENT_MESSAGES] for start in starts}
-
     @inlineCallbacks
-    def fold(self) -> Steps[None]:
-        """Make the summaries; fails with `ModelError` when no level gave one."""
-        self.former = [
-            record
-            for record in self.script.history.summaries()
-            if record.audience == self.scope and not record.rolled_back
-            if record.tier != UNSUMMARISED
-        ]
-        self.records.append((yield self.recent()))
-        older = [record for record in self.former if record.tier != LONG]
+    def _fold(self, scope: str, leaving: Sequence[Message]) -> Steps[None]:
+        """Make the summaries of a scope; fails with `ModelError` when no level gave one."""
+        former = self._former(scope)
+        self.former += former
+        self.records.append((yield self.recent(scope, leaving)))
+        older = [record for record in former if record.tier != LONG]
         if not older:
             return
         while groups := due_groups(older):
             for group in groups:
-                older.append((yield self.merged(group, "node", group[0].tree_level + 1)))
-                self.records.append(older[-1])
-        self.records.append((yield self.merged(roots(older), LONG)))
+                node = yield self.merged(scope, group, "node", group[0].tree_level + 1)
+                older.append(node)
+                self.records.append(node)
+        self.records.append((yield self.merged(scope, roots(older), LONG)))
 
-    def archive(self) -> None:
-        """Too few lines for a summary: they are archived, and search finds them.
-
-        The only record is one that no marker shows.
-        """
-        nothing = Summary("", "", LEVELS[0])
-        self.records.append(self._record(nothing, Covered(NO_SUMMARY), UNSUMMARISED))
+    def _former(self, scope: str) -> list[SummaryRecord]:
+        """The summaries of a scope, oldest first."""
+        return [
+            record
+            for record in self.script.history.summaries()
+            if record.audience == scope and not record.rolled_back
+            if record.tier != UNSUMMARISED
+        ]
 
     @inlineCallbacks
-    def recent(self) -> Steps[SummaryRecord]:
-        """Fires with the record of a summary of the messages."""
+    def recent(self, scope: str, messages: Sequence[Message]) -> Steps[SummaryRecord]:
+        """Fires with the record of a summary of messages of a scope, oldest first."""
         script = self.script
-        told = script.memory.quarantine.messages(self.leaving)
+        told = script.memory.quarantine.messages(messages)
         summary: Summary = yield summarise(
             script, told, self.instructions, self.cap, self.noted, self.trigger
         )
         self.summaries.append(summary)
         owners = dict(enumerate(said_and_done(told, script.tools.traits), 1))
         for each in summary.notes:
-            note = Note(ENTRY, {"content": each.text, "about": each.about}, self.scope)
+            note = Note(ENTRY, {"content": each.text, "about": each.about}, scope)
             note = yield grounded(
                 script.mind.work, script.journal, note, each.lines, owners, self.notes
             )
             if isinstance(note, Note):
                 self.notes.append(note)
-        text: Covered = yield self._covered(told, summary.text)
-        self.query, used = " ".join(text.named), {message.id for message in told}
-        record = self._record(summary, text, "recent")
-        return replace(record, without=tuple(m.id for m in self.leaving if m.id not in used))
+        text: Covered = yield self._covered(scope, told, summary.text)
+        if scope == PUBLIC:
+            self.query = " ".join(text.named)
+        used = {message.id for message in told}
+        record = self._record(scope, summary, text, "recent", messages)
+        return replace(record, without=tuple(m.id for m in messages if m.id not in used))
 
     @inlineCallbacks
     def merged(
-        self, children: Sequence[SummaryRecord], tier: str, tree_level: int = 0
+        self, scope: str, children: Sequence[SummaryRecord], tier: str, tree_level: int = 0
     ) -> Steps[SummaryRecord]:
         """Fires with the record of a summary of summaries.
 
@@ -687,24 +563,25 @@ class Fold:
             summary = yield summarise_lines(self.script, texts, cap=self.cap, trigger=self.trigger)
             self.summaries.append(summary)
             source = "\n".join(r.text for r in told)  # the times in front are no facts
-            text = yield self._covered(source, summary.text)
-        return self._record(summary, text, tier, children, tree_level)
+            text = yield self._covered(scope, source, summary.text)
+        record = self._record(scope, summary, text, tier)
+        return replace(record, child_ids=tuple(r.id for r in children), tree_level=tree_level)
 
     @inlineCallbacks
-    def _covered(self, source: Sequence[Message] | str, text: str) -> Steps[Covered]:
+    def _covered(self, scope: str, source: Sequence[Message] | str, text: str) -> Steps[Covered]:
         """Fires with a summary's text and what it must not lose of messages or summaries' texts."""
         script, own = self.script, self.script.obj.key.lower()
         names = [name for name in script.entities.everybody() if name.lower() != own]
-        elsewhere = [note.text for note in script.seen(self.scope).pinned()]
+        elsewhere = [note.text for note in script.seen(scope).pinned()]
         # Entries that repeat a summary do not count: with them a merge of summaries could drop all.
         elsewhere += [
             entry.content
             for entry in script.journal.recent(JOURNAL_ENTRIES)
-            if visible(entry.audience, self.scope) and not entry.withdrawn
+            if visible(entry.audience, scope) and not entry.withdrawn
             if entry.source_type != SYNTHESIS
         ]
         if not isinstance(source, str):
-            elsewhere += [note.text for note in self.notes]
+            elsewhere += [note.text for note in self.notes if visible(note.scope, scope)]
             said = [m for m in said_and_done(source, script.tools.traits) if m.role != "tool"]
             names += dict.fromkeys(one_line(m.speaker_name) for m in said)
             rows = [f"{one_line(m.speaker_name)}: {m.content}" for m in said]
@@ -719,23 +596,26 @@ class Fold:
 
     def _record(
         self,
+        scope: str,
         summary: Summary,
         text: Covered,
         tier: str,
-        children: Sequence[SummaryRecord] = (),
-        tree_level: int = 0,
+        leaving: Sequence[Message] = (),
     ) -> SummaryRecord:
-        """The record of a summary of what leaves, or of its children."""
-        record = SummaryRecord(
+        """The record of a summary, of what leaves if it is one of messages."""
+        starts = range(0, len(leaving), SEGMENT_MESSAGES)
+        parts = {new_id("g"): leaving[start : start + SEGMENT_MESSAGES] for start in starts}
+        self.parts |= parts
+        return SummaryRecord(
             id=new_id("s"),
             tier=tier,
             created_at=utc_iso(self.script.now()),
-            audience=self.scope,
+            audience=scope,
             text=text.text,
-            child_ids=tuple(child.id for child in children),
+            source_ids=tuple(message.id for message in leaving),
+            segments={key: len(part) for key, part in parts.items()},
             level=summary.level,
-            generation=1 + sum(former.tier == "recent" for former in self.former),
-            tree_level=tree_level,
+            generation=1 + sum(former.tier == "recent" for former in self._former(scope)),
             coverage=round(text.share, 4),
             unsupported=summary.unsupported,
             extra={
@@ -743,31 +623,109 @@ class Fold:
                 "prompt_tokens": summary.prompt_tokens,
                 "rejected": list(summary.rejected),
                 "lost": list(text.lost[:LOST_NAMED]),
-                "original_tokens": total_tokens(self.leaving),
-                "tools_used": sorted({m.name for m in self.leaving if m.role == "tool" and m.name}),
+                "original_tokens": total_tokens(leaving),
+                "tools_used": sorted({m.name for m in leaving if m.role == "tool" and m.name}),
             },
         )
-        if children:
-            return record
-        ids = tuple(message.id for message in self.leaving)
-        segments = {key: len(part) for key, part in self.parts.items()}
-        return replace(record, source_ids=ids, segments=segments)
 
-    @inlineCallbacks
-    def draft(self) -> Steps[None]:
-        """Write segments and summaries, each in a turn of the reactor, as drafts."""
+    def _commit(self) -> Outcome:
+        """Carry the plan out. The history may have grown meanwhile; it is read again."""
+        script, leaving, history = self.script, self.plan.leaving, self.script.history
+        script.runtime.lock.holder()
+        if any(history.summary(record.id) != record for record in self.former):
+            return Failed("a summary that was to be merged was changed meanwhile; try again")
+        live = {message.id: message for message in history.messages()}
+        if any(message.id not in live for message in leaving):
+            return Failed(
+                "what was to leave has left meanwhile, by another compaction or a rollback"
+            )
+        if any(_is_changed(message, live.pop(message.id)) for message in leaving):
+            return Failed("a message that was to leave was changed meanwhile; try again")
+        recent = [record for record in self.records if record.tier == "recent"]
+        report = Report(
+            compacted_messages=len(leaving),
+            left_from=leaving[0].created_at,
+            left_until=leaving[-1].created_at,
+            preserved_messages=len(self.plan.staying),
+            summary_ids=tuple(record.id for record in recent or self.records[:1]),
+            level=max((s.level for s in self.summaries), key=LEVELS.index, default=LEVELS[0]),
+            coverage=round(min((r.coverage or 0.0 for r in recent), default=1.0), 3),
+            unsupported=sum(summary.unsupported for summary in self.summaries),
+            generation=max(record.generation for record in self.records),
+            query=self.query,
+            prompt_tokens=sum(summary.prompt_tokens for summary in self.summaries),
+            completion_tokens=sum(summary.completion_tokens for summary in self.summaries),
+        )
+        return self._store([*live.values()], report)
+
+    def _store(
+        self, messages: Sequence[Message], report: Report, masked: tuple[str, ...] = ()
+    ) -> Done:
+        """Store everything in one transaction, calling `at_commit_step` before each step.
+
+        `messages` are the new live talk. Raises what a step raised, with nothing changed.
+        """
+        script, history, step = self.script, self.script.history, self.script.at_commit_step
+        state, before, records = script.state, history.tokens(), self.records
+        ids = tuple(record.id for record in records)
+        with history.store.transaction():
+            step("archive")
+            history.keep_drafts([key for record in records for key in record.segments], ids)
+            step("history")
+            history.replace_talk(messages)
+            report = replace(report, original_tokens=before, new_tokens=history.tokens())
+            step("notes")
+            entries = [*state.extracted, *write_notes(script, self.notes)]
+            step("journal")
+            syntheses = [synthesis_of(record) for record in records if record.tier == "recent"]
+            script.journal.put(*syntheses)
+            entries += [entry.id for entry in syntheses]
+            step("record")
+            record = CompactionRecord(
+                id=new_id("c"),
+                at=utc_iso(script.now()),
+                trigger=self.trigger,
+                report=report,
+                masked=masked,
+                summaries=ids,
+                entries=tuple(entries),
+            )
+            history.save_compaction(record)
+            state.extracted = []
+            # Under a hold, only a manual compaction or an overflow gets here.
+            state.hold = False
+            step("last_compaction")
+            history.note_last_compaction()
+            # What was taken back while a model was writing.
+            empty_unused(history, state, script.memory.quarantine.lines)
+            step("done")
+        script.survived("announcing a compaction", partial(self._announce, record), None)
+        return Done(record)
+
+    def _announce(self, record: CompactionRecord) -> None:
+        """Tell of a compaction that is committed; it stands, whatever fails here.
+
+        The log gets the report without the names by which what left is found again.
+        """
         script = self.script
-        for record in self.records:
-            for key in record.segments:
-                segment = yield script.mind.work(
-                    Segment.sealed, key, record.id, tuple(self.parts[key])
-                )
-                script.at_commit_step("segment")
-                script.history.draft(segment)
-                yield script.breathe()
-            script.at_commit_step("summary")
-            script.history.draft(record)
-            yield script.breathe()
+        script.audit("compaction", trigger=record.trigger, **as_result(Done(record)))
+        logged = replace(record, report=replace(record.report, query=""))
+        script.log(report_line(str((script.obj or script).key), logged))
+        script.pose("compact")
+
+
+def _is_changed(planned: Message, now: Message) -> bool:
+    """Whether a message is another one; a mask or a new token count is no change."""
+    if now == planned:
+        return False
+    return now.audience != planned.audience or rendered(unmasked(now)) != rendered(
+        unmasked(planned)
+    )
+
+
+def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:
+    """Tries in vain and when the next one may be made, after one more in vain."""
+    return waits[0] + 1, now + min(MOST_WAIT_S, WAIT_S * 4 ** waits[0])
 
 
 def synthesis_of(record: SummaryRecord) -> JournalEntry:
