@@ -170,7 +170,7 @@ class FakeGame:
         "needs_rank": False,
         "obeys": True,
         "show_typing": None,
-        "people_in": {},
+        "people_named": (),
         **dict.fromkeys(
             ("move", "get", "drop", "give"), ToolError("there is nothing like it here")
         ),

@@ -7,7 +7,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.rag_memory.profile import current
+from evennia_ai.rag_memory.entities import current
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call

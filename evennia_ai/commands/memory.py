@@ -9,8 +9,8 @@ from evennia_ai.background import Steps
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.commands.history import search_memory
 from evennia_ai.commands.ledger import note_text
+from evennia_ai.rag_memory.entities import Profile, current
 from evennia_ai.rag_memory.ledger import STATES
-from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,

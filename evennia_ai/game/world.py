@@ -61,9 +61,8 @@ from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.life import Named, Told
 from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
-from evennia_ai.rag_memory.entities import bare
+from evennia_ai.rag_memory.entities import bare, is_named
 from evennia_ai.rag_memory.finder import Verdict
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.routine import BARRED, LOST, THERE, WALKS
 from evennia_ai.turns.spend_book import GUEST
 
@@ -701,14 +700,13 @@ class GameHandler:
         by_id = [obj for obj in self._room.contents if is_meant and stable_id(obj) == name.strip()]
         return [*by_id, *self._seen(), *self.character.contents, self._room]
 
-    def people_in(self, text: str) -> dict[str, Profile]:
-        """Profiles by id of those whom a text may name: who is here, and people it knows of."""
+    def people_named(self, text: str) -> tuple[str, ...]:
+        """The stable ids of those whom a text names: who is here, and people it knows of."""
         named = self.character.entities.called(text)
-        known = {profile.id: profile for profile in named if profile.kind == "person"}
-        for each in self.present():
-            known[each["id"]] = Profile(each["id"], each["key"], "person")
-        known.pop(stable_id(self.character), None)
-        return known
+        known = [profile.id for profile in named if profile.kind == "person"]
+        known += [each["id"] for each in self.present() if is_named(each["key"], text)]
+        own = stable_id(self.character)
+        return tuple(each for each in dict.fromkeys(known) if each != own)
 
     def allowed(self, lock: str) -> bool:
         """Whether a tool's lock passes both the assistant and the one who asked."""

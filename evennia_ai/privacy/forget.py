@@ -25,10 +25,10 @@ from evennia_ai.privacy.closure import (
     plan_forgetting,
     without_copies,
 )
+from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.ledger import APPROVED
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.compaction.compact import empty_summaries
 from evennia_ai.turns.assistant import Assistant
 

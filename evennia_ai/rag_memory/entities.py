@@ -1,72 +1,175 @@
-"""Entities: adding to what is known of a person, place or thing, and finding it.
+"""Entities: what is known of a person, place or thing, and what of it may be shown to whom.
 
-All functions that add return new profiles. While dreaming, observations are read off journal
-entries without a model: a sentence that begins with a known name is one of that entity. A model
-states its observations itself, with property and value, by `update_entity_observation`.
+Observations are only ever added; all functions that add return new profiles. What holds of them is
+worked out on reading, for one viewer (`current`). Times are UTC ISO 8601
+(`history.messages.utc_iso`), which sorts as text.
 
+A model states its observations itself, with property and value, by `update_entity_observation`.
 A search reads the profiles that it names as they are: it never finds former or forgotten
 observations.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from evennia_ai.history.audience import PUBLIC, STAFF, normalised
+from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
+from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import new_id, utc_iso
-from evennia_ai.history.stored import UNMET
-from evennia_ai.language.words import asks, sentences, telling_words
-from evennia_ai.rag_memory.journal import JournalEntry
-from evennia_ai.rag_memory.profile import ALIAS, Observation, Profile, folded
+from evennia_ai.history.stored import UNMET, Stored
+from evennia_ai.language.script import words
+from evennia_ai.language.words import telling_words
 from evennia_ai.recall.values import Hit
 
+# The predicates of another name, of which there may be many, and of what somebody is to the
+# assistant.
+ALIAS, RELATIONSHIP = "alias", "relationship"
 # A profile, read and written whole, with more observations than the first is cut to the second.
 MOST_KEPT, CUT_BACK_TO = 150, 100
-# Letters, at least, and words, at most, of a name that is looked for in running text.
-SHORTEST_MENTION, LONGEST_MENTION = 3, 6
-
-# Sentences of an entry that are read.
-SENTENCES = 6
 # Most observations that a search finds, each with more than this share of a query's words.
 MOST_FOUND, LEAST_SHARE = 3, 0.5
 
-# Gives the ids of the entities that an audience knows by a name, bare and folded.
-NamesOf = Callable[[str], tuple[str, ...]]
+
+@lru_cache(maxsize=8192)  # a profile's texts are compared at every reading of it
+def folded(text: str) -> str:
+    """A text for comparing, without case, punctuation and spacing."""
+    return " ".join(words(text))
 
 
-class Names:
-    """The names of profiles, kept up as these change.
+def bare(name: str) -> str:
+    """A name for comparing, without a leading article."""
+    return re.sub(r"^(the|a|an) (?=.)", "", folded(name))
 
-    It may hold more than the profiles have, so whatever is found is compared with them: the value
-    of a transaction that failed stays, and nothing is missing.
+
+def is_named(name: str, text: str) -> bool:
+    """Whether a text holds a name as whole words."""
+    wanted = bare(name)
+    return bool(wanted) and f" {wanted} " in f" {folded(text)} "
+
+
+@dataclass(frozen=True, slots=True)
+class Observation(Stored):
+    """One thing that was observed, once."""
+
+    id: str
+    text: str
+    at: str
+    subject: str = ""  # what it is about; empty for the entity itself
+    predicate: str = ""  # which property, as ``lives in``
+    value: str = ""  # the property's value, as ``the mill``
+    sources: tuple[str, ...] = ()  # ids of the messages, journal entries and extraction it rests on
+    audience: str = STAFF
+    # The name of who said it of somebody else; empty if unknown, or said of themselves.
+    told_by: str = ""
+
+    @property
+    def words(self) -> str:
+        """All that it says."""
+        return " ".join(filter(None, (self.text, self.subject, self.predicate, self.value)))
+
+    @property
+    def is_fact(self) -> bool:
+        """Whether it names a property and its value."""
+        return bool(folded(self.predicate) and folded(self.value))
+
+    @property
+    def statement(self) -> tuple[str, ...]:
+        """What it states, to compare: the text, or subject, predicate and value."""
+        if not self.is_fact:
+            return (folded(self.text),)
+        return (*self.topic, folded(self.value))
+
+    @property
+    def topic(self) -> tuple[str, str]:
+        """Subject and predicate, to compare."""
+        return (folded(self.subject), folded(self.predicate))
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What holds for a viewer."""
+
+    observation: Observation  # the newest that states it
+    times: int = 1  # how many observations state it
+    # The newest observation of each other value of the property, newest first.
+    former: tuple[Observation, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """One line: ``Bram said: Cora drinks rum (before: cider) (heard 2 times)``."""
+        item = self.observation
+        text = " ".join(item.text.split()).rstrip(".")
+        if item.told_by and not text.startswith(item.told_by):
+            text = f"{one_line(item.told_by)} said: {text}"
+        if self.former:
+            text += f" (before: {one_line(self.former[0].value)})"
+        return f"{text} (heard {self.times} times)" if self.times > 1 else text
+
+
+def current(observations: Iterable[Observation], audience: str) -> list[Belief]:
+    """What an audience may know and still holds, newest first.
+
+    Of several values of a property the newest holds. What was said several times is there once.
     """
+    known = [item for item in observations if visible(item.audience, audience)]
+    known.sort(key=lambda item: (item.at, item.id), reverse=True)
+    groups: dict[tuple[str, ...], dict[tuple[str, ...], list[Observation]]] = {}
+    for item in known:
+        has_one = item.is_fact and item.predicate != ALIAS
+        group = groups.setdefault(item.topic if has_one else ("", *item.statement), {})
+        group.setdefault(item.statement, []).append(item)
+    beliefs = []
+    for group in groups.values():
+        newest, *former = group.values()
+        beliefs.append(Belief(newest[0], len(newest), tuple(items[0] for items in former)))
+    return beliefs
 
-    def __init__(self, profile_of: Callable[[str], Profile | None]):
-        self._profile_of = profile_of
-        self.shown: dict[str, str] = {}  # the name of each profile, by its id
-        self._called: dict[str, dict[str, None]] = {}  # ids of the profiles with a name
 
-    def add(self, profile: Profile) -> None:
-        """Note the names of a profile, new or changed."""
-        self.shown[profile.id] = profile.name
-        for name in map(bare, profile.names(STAFF)):
-            if name:
-                self._called.setdefault(name, {})[profile.id] = None
+@dataclass(frozen=True, slots=True)
+class Profile(Stored):
+    """What is known of a person, place or thing."""
 
-    def drop(self, profile: Profile) -> None:
-        """Forget the names of a profile that is gone, or is to lose some."""
-        self.shown.pop(profile.id, None)
-        for name in map(bare, profile.names(STAFF)):
-            self._called.get(name, {}).pop(profile.id, None)
+    id: str  # its stable id
+    name: str
+    kind: str = ""  # ``person``, ``place``, ``thing`` or ``unknown``
+    first_seen: str = ""  # when it was first met; empty if it never was
+    last_seen: str = ""
+    observations: tuple[Observation, ...] = ()
 
-    def of(self, audience: str) -> NamesOf:
-        """The names that an audience may know."""
-        return partial(self._ids, audience)
+    def names(self, audience: str) -> tuple[str, ...]:
+        """The name, and the other names that an audience may know."""
+        others = (
+            item.value
+            for item in self.observations
+            if item.predicate == ALIAS and visible(item.audience, audience)
+        )
+        return tuple(dict.fromkeys(name for name in (self.name, *others) if name))
 
-    def _ids(self, audience: str, name: str) -> tuple[str, ...]:
-        profiles = filter(None, map(self._profile_of, self._called.get(name, ())))
-        return tuple(p.id for p in profiles if name in map(bare, p.names(audience)))
+    def beliefs(self, audience: str) -> list[Belief]:
+        """What an audience may know of it and still holds, but for other names; newest first."""
+        return current((o for o in self.observations if o.predicate != ALIAS), audience)
+
+    def relationship(self, audience: str) -> str:
+        """What it is to the assistant, as far as an audience may know; empty if unknown."""
+        items = [
+            item
+            for item in self.observations
+            if folded(item.predicate) == RELATIONSHIP and not item.subject
+        ]
+        newest = current(items, audience)[:1]
+        return " ".join(newest[0].observation.value.split()) if newest else ""
+
+    def facts(self, audience: str, limit: int) -> list[str]:
+        """What an audience may know of it, at most `limit` sentences: its relationship first."""
+        beliefs = sorted(self.beliefs(audience), key=lambda each: not each.observation.is_fact)
+        first = self.relationship(audience)
+        return [*([first] if first else []), *(each.line for each in beliefs[: max(limit, 0)])]
+
+    def only(self, is_kept: Callable[[Observation], bool]) -> "Profile":
+        """The profile with some of its observations; the same if all stay."""
+        left = tuple(filter(is_kept, self.observations))
+        return self if len(left) == len(self.observations) else replace(self, observations=left)
 
 
 def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person") -> Profile:
@@ -134,87 +237,8 @@ def unmet_id(name: str) -> str:
     return UNMET + " ".join(name.split()).lower()
 
 
-def unmet_of(profile: Profile, names: NamesOf) -> list[str]:
-    """The ids of profiles made for a mere name that now means this entity only, which was met.
-
-    `names` are those that everybody may know.
-    """
-    name = bare(profile.name)
-    called = names(name)
-    if [each for each in called if not each.startswith(UNMET)] != [profile.id]:
-        return []
-    return [e for e in called if e.startswith(UNMET) and bare(e.removeprefix(UNMET)) == name]
-
-
-def names_index(profiles: Mapping[str, Profile], audience: str) -> NamesOf:
-    """The ids of the entities of each name that an audience may know."""
-    names = Names(profiles.get)
-    for profile in profiles.values():
-        names.add(profile)
-    return names.of(audience)
-
-
-def find(profile_of: Callable[[str], Profile | None], wanted: str, names: NamesOf) -> str | None:
-    """The id of the entity that a name or id means, in any case, with or without article.
-
-    None if there is none or more than one, as a wrong person is worse than none.
-    """
-    if profile_of(wanted):
-        return wanted
-    ids = names(bare(wanted))
-    return ids[0] if len(ids) == 1 else None
-
-
-def mentioned(names: NamesOf, text: str, shortest: int = SHORTEST_MENTION) -> list[str]:
-    """The ids of the entities with a name in a text as whole words, each once.
-
-    Ordered by where their names first end. Names of fewer than `shortest` letters, mostly words of
-    the language, and of more than six words are left out.
-    """
-    words = folded(text).split()
-    ids: dict[str, None] = {}
-    for end in range(1, len(words) + 1):
-        for start in range(max(0, end - LONGEST_MENTION), end):
-            name = " ".join(words[start:end])
-            if len(name) >= shortest:
-                ids.update(dict.fromkeys(names(name)))
-    return list(ids)
-
-
 def _iso(at: float | str) -> str:
     return at if isinstance(at, str) else utc_iso(at)
-
-
-def bare(name: str) -> str:
-    """A name for comparing, without a leading article."""
-    return re.sub(r"^(the|a|an) (?=.)", "", folded(name))
-
-
-def observed(profile: Profile, entry: JournalEntry, names: NamesOf) -> Profile:
-    """A profile with what a journal entry says of the entity; the same if it was read before.
-
-    `names` is the `names_index` of all profiles for the entry's audience: a name that two entities
-    share tells of neither.
-    """
-    if any(entry.id in item.sources for item in profile.observations):
-        return profile
-    at, audience = entry.timestamp, entry.audience
-    for text in sentences(entry.content)[:SENTENCES]:
-        if not asks(text) and is_about(text, profile.id, names):
-            profile = observe(profile, text, at, entry.id, audience)
-    return profile
-
-
-def is_about(sentence: str, entity_id: str, names: NamesOf) -> bool:
-    """Whether a sentence begins with the name of an entity, of several the longest.
-
-    A colon behind the name tells who speaks, not whom it is about.
-    """
-    words = bare(sentence.partition(":")[0]).split()
-    for count in range(min(LONGEST_MENTION, len(words) - 1), 0, -1):
-        if ids := names(" ".join(words[:count])):
-            return ids == (entity_id,)
-    return False
 
 
 def found_observations(profiles: Iterable[Profile], query: str, audience: str) -> list[Hit]:

@@ -1,8 +1,11 @@
-"""Profiles of the people, places and things met: their storage, and their upkeep at night.
+"""Profiles of the people, places and things met: storage, names, and upkeep at night.
 
-Each is in an Attribute of the character, under the entity's id. Old observations of a profile that
-holds too many move into another one: kept, shown and forgotten like the rest, but not rewritten
-with every observation.
+While dreaming, observations are read off journal entries without a model: a sentence that begins
+with a known name is one of that entity.
+
+Each profile is in an Attribute of the character, under the entity's id. Old observations of one
+that holds too many move into another Attribute: kept, shown and forgotten like the rest, but not
+rewritten with every observation.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,16 +18,30 @@ from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import FACE, utc_iso
-from evennia_ai.history.stored import KEPT, Store, records
+from evennia_ai.history.stored import KEPT, UNMET, Store, records
+from evennia_ai.language.words import asks, sentences
 from evennia_ai.life import Body
-from evennia_ai.rag_memory import entities
-from evennia_ai.rag_memory.entities import Names, NamesOf, unmet_id
-from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.profile import Observation, Profile, current
+from evennia_ai.rag_memory.entities import (
+    Observation,
+    Profile,
+    bare,
+    current,
+    cut_back,
+    folded,
+    new_profile,
+    observe,
+    unmet_id,
+    with_alias,
+)
+from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler
 
 PROFILES, ARCHIVE = "ai_entities", "ai_entities_archive"
 # Profiles looked through in one turn of the reactor.
 BATCH = 20
+# Letters, at least, and words, at most, of a name that is looked for in running text.
+SHORTEST_MENTION, LONGEST_MENTION = 3, 6
+# Sentences of an entry that are read.
+SENTENCES = 6
 
 
 class Character(Body, Protocol):
@@ -36,14 +53,19 @@ class Character(Body, Protocol):
 
 
 class EntityHandler:
-    """Reads and writes entity profiles in the character's store."""
+    """Reads and writes entity profiles in the character's store, and finds them by their names.
+
+    The index of names may hold more than the profiles have, so whatever is found is compared with
+    them: the value of a transaction that failed stays, and nothing is missing.
+    """
 
     def __init__(self, store: Store):
         self.store = store
         self._profiles = records(store, PROFILES, Profile)
         self._old = records(store, ARCHIVE, Profile, KEPT)
         self.changed: set[str] = set()  # ids of the profiles that were put since the last night
-        self._index = Names(self.get)
+        self._shown: dict[str, str] = {}  # the name of each profile, by its id
+        self._called: dict[str, dict[str, None]] = {}  # ids of the profiles with a name
 
     @cached_property
     def _known(self) -> dict[str, None]:
@@ -65,15 +87,15 @@ class EntityHandler:
         while self._unread:
             batch = self._unread[-BATCH:]
             for profile in self._profiles.all(batch).values():
-                self._index.add(profile)
+                self._index(profile)
             del self._unread[-len(batch) :]
             yield
 
-    @property
-    def _names(self) -> Names:
-        for _ in self.warm():  # what it has not read
-            pass
-        return self._index
+    def _index(self, profile: Profile) -> None:
+        """Note the names of a profile, new or changed."""
+        self._shown[profile.id] = profile.name
+        for name in filter(None, map(bare, profile.names(STAFF))):
+            self._called.setdefault(name, {})[profile.id] = None
 
     def profiles(self) -> dict[str, Profile]:
         """All profiles by entity id."""
@@ -84,20 +106,74 @@ class EntityHandler:
         """One profile, or None."""
         return self._profiles.get(entity_id)
 
-    def names(self, audience: str) -> NamesOf:
-        """The ids of the entities of each name that an audience may know."""
-        return self._names.of(audience)
+    def named(self, name: str, audience: str) -> tuple[str, ...]:
+        """The ids of the entities that an audience knows by a name, bare and folded."""
+        for _ in self.warm():  # what it has not read
+            pass
+        profiles = filter(None, map(self.get, self._called.get(name, ())))
+        return tuple(p.id for p in profiles if name in map(bare, p.names(audience)))
 
     def everybody(self) -> list[str]:
         """The names of all profiles, without reading these; maybe of some that are gone."""
-        return list(self._names.shown.values())
+        for _ in self.warm():
+            pass
+        return list(self._shown.values())
+
+    def find(self, wanted: str, audience: str) -> str | None:
+        """The id of the entity that a name or id means, in any case, with or without article.
+
+        None if there is none or more than one, as a wrong person is worse than none.
+        """
+        if self.get(wanted):
+            return wanted
+        ids = self.named(bare(wanted), audience)
+        return ids[0] if len(ids) == 1 else None
+
+    def mentioned(self, text: str, audience: str, shortest: int = SHORTEST_MENTION) -> list[str]:
+        """The ids of the entities with a name in a text as whole words, each once.
+
+        Ordered by where their names first end. Names of fewer than `shortest` letters, mostly words
+        of the language, and of more than six words are left out.
+        """
+        words = folded(text).split()
+        ids: dict[str, None] = {}
+        for end in range(1, len(words) + 1):
+            for start in range(max(0, end - LONGEST_MENTION), end):
+                name = " ".join(words[start:end])
+                if len(name) >= shortest:
+                    ids |= dict.fromkeys(self.named(name, audience))
+        return list(ids)
 
     def called(self, text: str, audience: str = STAFF) -> list[Profile]:
         """The profiles that a text names, as an audience may, or of which it is the id."""
-        ids = entities.mentioned(self.names(audience), text, 1)
+        ids = self.mentioned(text, audience, 1)
         if text in self._known:
             ids.insert(0, text)
         return list(filter(None, map(self.get, ids)))
+
+    def told_of(self, sentence: str, audience: str) -> tuple[str, ...]:
+        """The ids of the entities with whose name a sentence begins, of several the longest.
+
+        A colon behind the name tells who speaks, not whom it is about.
+        """
+        words = bare(sentence.partition(":")[0]).split()
+        for count in range(min(LONGEST_MENTION, len(words) - 1), 0, -1):
+            if ids := self.named(" ".join(words[:count]), audience):
+                return ids
+        return ()
+
+    def observed(self, profile: Profile, entry: JournalEntry) -> Profile:
+        """A profile with what a journal entry says of the entity; the same if it was read before.
+
+        A name that two entities share tells of neither.
+        """
+        if any(entry.id in item.sources for item in profile.observations):
+            return profile
+        at, audience = entry.timestamp, entry.audience
+        for text in sentences(entry.content)[:SENTENCES]:
+            if not asks(text) and self.told_of(text, audience) == (profile.id,):
+                profile = observe(profile, text, at, entry.id, audience)
+        return profile
 
     def met(
         self,
@@ -112,25 +188,25 @@ class EntityHandler:
         Whoever is here is known by this name from now on, to those who may know what it rests on.
         """
         if here is None:
-            entity_id = entities.find(self.get, name, self.names(audience)) or unmet_id(name)
+            entity_id = self.find(name, audience) or unmet_id(name)
             return self.get(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
         profile = self.get(here["id"]) or Profile(here["id"], here["key"], here["kind"])
         if name == here["id"]:
             return profile
-        return entities.with_alias(profile, name, at, sources, audience)
+        return with_alias(profile, name, at, sources, audience)
 
     def put(self, profiles: Mapping[str, Profile], gone: Iterable[str] = ()) -> None:
         """Store these profiles and drop the `gone` ones (others stay), in one transaction."""
         with self.store.transaction():
             for key, profile in profiles.items():
-                left, surplus = entities.cut_back(profile)
+                left, surplus = cut_back(profile)
                 if surplus:
                     old = (*self.archived(key), *surplus)
                     self._old.set(key, replace(left, observations=old))
                     self._aged.add(key)
                 self._profiles.set(key, left)
                 self._known[key] = None
-                self._index.add(left)
+                self._index(left)
                 self.changed.add(key)
             for key in gone:
                 self.store.delete(key, PROFILES)
@@ -181,7 +257,9 @@ class EntityHandler:
                     if rest is whole:
                         continue
                     self.store.delete(whole.id, ARCHIVE)
-                    self._index.drop(whole)
+                    self._shown.pop(whole.id, None)
+                    for name in map(bare, whole.names(STAFF)):
+                        self._called.get(name, {}).pop(whole.id, None)
                     if rest is None:
                         self.put({}, [whole.id])
                     else:
@@ -211,18 +289,25 @@ def note_met(
     with handler.store.transaction():
         for key, (name, kind, at) in sights.items():
             before = handler.get(key)
-            profile = before or entities.new_profile(key, name, at, kind)
+            profile = before or new_profile(key, name, at, kind)
             if profile.name != name:
                 named = replace(profile, name=name)
-                profile = entities.with_alias(named, profile.name, at, (), PUBLIC)
+                profile = with_alias(named, profile.name, at, (), PUBLIC)
             if profile.last_seen < at:
                 profile = replace(profile, first_seen=profile.first_seen or at, last_seen=at)
             if profile is not before:
                 handler.put({key: profile})
                 counts["seen_again" if before else "met"] += 1
         for profile in filter(None, map(handler.get, sights)):
-            unmet = entities.unmet_of(profile, handler.names(PUBLIC))
-            if unmet:
+            name = bare(profile.name)
+            called = handler.named(name, PUBLIC)
+            # Profiles made for a mere name that now means this entity only, which was met.
+            unmet = [
+                each
+                for each in called
+                if each.startswith(UNMET) and bare(each.removeprefix(UNMET)) == name
+            ]
+            if unmet and [e for e in called if not e.startswith(UNMET)] == [profile.id]:
                 wholes = map(handler.whole, filter(None, map(handler.get, unmet)))
                 told = [*profile.observations, *(o for each in wholes for o in each.observations)]
                 told.sort(key=lambda item: item.at)

@@ -5,17 +5,15 @@ until staff approve it. Notes are never deleted, only superseded or withdrawn.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from evennia_ai.errors import AssistantError, BoundError
-from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
+from evennia_ai.history.audience import PUBLIC, normalised, visible
 from evennia_ai.history.frames import one_line
 from evennia_ai.history.messages import Speaker, new_id, utc_iso
 from evennia_ai.history.stored import Store, Stored, Unreadable, records
 from evennia_ai.language.words import telling_words, words
-from evennia_ai.rag_memory.entities import mentioned, names_index
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Hit
 
 CATEGORY = "ai_ledger"  # each note is in an Attribute of its own
@@ -74,11 +72,6 @@ def moved(note: Note, state: str, at: float, by: Speaker) -> Note:
     if not note.is_living or state in (note.state, PROPOSED):
         raise LedgerError(f"Note `{note.id}` is {note.state}; it cannot become {state}.")
     return replace(note, state=state, decided_at=utc_iso(at), decided_by=by)
-
-
-def people_named(text: str, people: Mapping[str, Profile]) -> tuple[str, ...]:
-    """The stable ids of those of some people, by stable id, whom a text names."""
-    return tuple(mentioned(names_index(people, STAFF), text, shortest=1))
 
 
 def same_note(notes: Iterable[Note], text: str, by_id: str, audience: str) -> Note | None:

@@ -24,10 +24,10 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
 from evennia_ai.history.stored import Cache, Store, Stored, records
 from evennia_ai.llm_interaction.budget import BudgetLog, TokenBudget
+from evennia_ai.rag_memory.entities import Observation, Profile
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler, Note, in_prompt_order
-from evennia_ai.rag_memory.profile import Observation, Profile
 from evennia_ai.recall.values import Hit, Query
 
 if TYPE_CHECKING:

@@ -14,11 +14,9 @@ from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ModelError
 from evennia_ai.history.stored import as_count
 from evennia_ai.llm_interaction.summary import call_llm_simple
-from evennia_ai.rag_memory import entities
-from evennia_ai.rag_memory.entities import observed
+from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import JOURNAL, JournalEntry
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Turn
 from evennia_ai.sleep.sleeper import Sleeper
 
@@ -178,13 +176,13 @@ def _link(character: Character, entries: Sequence[JournalEntry]) -> int:
     handler, linked = character.entities, 0
     after = dict[str, Profile]()
     for entry in entries:
-        known = handler.names(entry.audience)
-        named = [entities.find(handler.get, name, known) for name in entry.entities]
-        ids = dict.fromkeys((*filter(None, named), *entities.mentioned(known, entry.content)))
+        named = [handler.find(name, entry.audience) for name in entry.entities]
+        told = handler.mentioned(entry.content, entry.audience)
+        ids = dict.fromkeys((*filter(None, named), *told))
         linked += len(ids)
         for each in ids:
             before = after.get(each) or handler.get(each)
-            if before and (new := observed(before, entry, known)) is not before:
+            if before and (new := handler.observed(before, entry)) is not before:
                 after[each] = new
     if after:
         handler.put(after)

@@ -25,7 +25,6 @@ from evennia_ai.rag_memory.ledger import (
     PROPOSED,
     WITHDRAWN,
     Note,
-    people_named,
 )
 from evennia_ai.rag_memory.seen import Quarantine, Seen
 from evennia_ai.sleep.compaction.compact import (
@@ -174,8 +173,8 @@ class Acts:
         if isinstance(outcome, Skipped) and script.config.compact_enabled and script.state.hold:
             script.state.hold = False
             return f"{line} The pause after the rollback is over."
-        if job.facts:
-            line += f" Saved into the journal: {counted(job.facts, 'entry')}."
+        if job.notes and isinstance(outcome, Done):
+            line += f" Saved into the journal: {counted(len(job.notes), 'entry')}."
         return line
 
     def compact(self) -> str:
@@ -365,7 +364,7 @@ class Acts:
         script, by = self.script, speaker_of(self.by, self.script.obj)
         about, audience, state = [by.id], private([by.id]), APPROVED
         if is_public:
-            about, audience = people_named(text, script.game.people_in(text)), PUBLIC
+            about, audience = script.game.people_named(text), PUBLIC
             if not is_staff:
                 state = PROPOSED
         is_of_staff = is_public and is_staff

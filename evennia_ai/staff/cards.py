@@ -20,9 +20,8 @@ from evennia_ai.cards.chats import READ, OldChat, read_chat
 from evennia_ai.cards.container import FILE_BYTES, Contents, packed, read
 from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import speaker_of, stable_id
-from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import private
-from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.history.messages import Message, Speaker, in_order, utc_iso
 from evennia_ai.history.stored import as_dict
 from evennia_ai.options import check_option
 from evennia_ai.rag_memory.entities import unmet_id
@@ -195,12 +194,11 @@ def take_chat(
 
     `named` is the assistant's name in the file, if it is another. Call it under the turn lock. The
     lines are private to the two and keep their times; compaction, search and forgetting treat them
-    as any others. The file is deleted once they are stored: it is somebody's talk.
+    as any others. The file is deleted once they are stored: it is somebody's talk. Where a kill cut
+    an import of the file short, it goes on behind what is stored.
     """
     script.runtime.lock.holder()  # raises without the lock
     body, history = script.obj, script.history
-    if history.messages() or history.store.keys(ARCHIVE):
-        raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
     data = yield file_data(file)
     chat: OldChat = yield services.on_disk(read_chat, data, script.now())
     own = named or body.key
@@ -223,7 +221,12 @@ def take_chat(
         )
         for line, name in zip(chat.lines, names, strict=True)
     ]
-    for start in range(0, len(messages), AT_ONCE):
+    live = (message for message in history.messages() if not message.is_summary)
+    archived = chain.from_iterable(segment.messages for segment in history.segments())
+    stored = [(each.content, each.metadata) for each in in_order([*archived, *live])]
+    if stored != [(each.content, each.metadata) for each in messages[: len(stored)]]:
+        raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
+    for start in range(len(stored), len(messages), AT_ONCE):
         history.append(messages[start : start + AT_ONCE])
         yield script.breathe()
     yield services.on_disk(card_path(file).unlink, missing_ok=True)

@@ -18,7 +18,7 @@ from evennia_ai.game.seeing import player_ids, speaker_of
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, is_by
 from evennia_ai.language.words import storable
-from evennia_ai.rag_memory.entities import observe
+from evennia_ai.rag_memory.entities import Observation, current, observe
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalEntry
 from evennia_ai.rag_memory.ledger import (
     FACT,
@@ -28,7 +28,6 @@ from evennia_ai.rag_memory.ledger import (
     Note,
     living_of,
 )
-from evennia_ai.rag_memory.profile import Observation, current
 from evennia_ai.staff.acts import Acts
 from evennia_ai.staff.explanation import newest_lines
 from evennia_ai.staff.show import audience_mark, moment

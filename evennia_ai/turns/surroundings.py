@@ -8,7 +8,6 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.life import Named, Told
 from evennia_ai.rag_memory.finder import Verdict
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.sleep.sleeper import Place
 
 
@@ -87,8 +86,8 @@ class Game(Place, Protocol):
     def named_here(self) -> list[Named]:
         """All that a word may name here."""
 
-    def people_in(self, text: str) -> dict[str, Profile]:
-        """Those whom a text may name."""
+    def people_named(self, text: str) -> tuple[str, ...]:
+        """The stable ids of those whom a text names."""
 
     def player_called(self, name: str) -> tuple[str, str]:
         """Name and stable id of a player."""

@@ -16,8 +16,8 @@ from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.options import OPTIONS, PRESETS
+from evennia_ai.rag_memory.entities import Profile, current
 from evennia_ai.rag_memory.ledger import STATES
-from evennia_ai.rag_memory.profile import Profile, current
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.staff.acts import Acts, line_state

@@ -20,7 +20,8 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction.prompt import build_llm_messages
 from evennia_ai.privacy.forget import forget_people
-from evennia_ai.staff.cards import take_card, take_chat
+from evennia_ai.sleep.compaction import compact_conversation_history
+from evennia_ai.staff.cards import AT_ONCE, take_card, take_chat
 from tests.base import CHARACTER, PLAYED, AssistantTest
 from tests.cards import card, png, text_chunk
 from tests.cards.test_chats import nasty
@@ -147,13 +148,13 @@ class TestCards(CardCase):
         self.assertEqual(self.script.seen("public").messages(), [])
         self.assertEqual(list(self.files.iterdir()), [])
         self.assertTold("compact/verify Aria", "Aria: proven.", until="Aria:")
-        (self.files / "old.jsonl").write_bytes(nasty())
-        self.assertTold("aicard/chat Aria = old.jsonl, Char, x", "has a history", until="history")
+        (self.files / "log.txt").write_text("x: Peace.")
+        self.assertTold("aicard/chat Aria = log.txt, Char, x", "has a history", until="history")
         wait_for(alone(forget_people, self.script, self.aria, [own], utc_iso(self.script.now())))
         self.assertNotIn("line 4", repr(self.script.history.messages()))
 
     def test_an_old_talk_that_was_cut_short(self):
-        """The file stays, and another assistant takes it whole."""
+        """The file stays; taken again, it goes on where it ended, also behind a compaction."""
         (self.files / "old.jsonl").write_bytes(nasty())
         killed = CancelledError("the Server is killed")
         with patch.object(type(self.script), "breathe", side_effect=killed):
@@ -161,13 +162,16 @@ class TestCards(CardCase):
             with self.assertRaises(CancelledError):
                 wait_for(self.script.run_exclusive(take))
         self.restart()
-        self.typed("aicard/chat Aria = old.jsonl, Char, x", until="has a history")
-        nia = create_object(CHARACTER, key="Nia", location=self.room1)
-        self.assertTold("aicard/chat Nia = old.jsonl, Char, x", "439 lines", until="deleted")
-        messages = nia.assistant.history.messages()
-        self.assertEqual(len(messages), 439)
-        self.assertEqual((messages[0].content, messages[-1].content), ("hi", "line 499"))
-        self.assertTold("compact/verify Nia", "Nia: proven.", until="Nia:")
+        self.assertEqual(len(self.script.history.messages()), AT_ONCE)
+        self.model.default = "They talked."
+        wait_for(compact_conversation_history(self.script, self.aria, force=True))
+        self.assertTold("aicard/chat Aria = old.jsonl, Char, x", "439 lines", until="deleted")
+        history = self.script.history
+        archived = [message for segment in history.segments() for message in segment.messages]
+        said = [*archived, *(each for each in history.messages() if not each.is_summary)]
+        self.assertGreater(len(archived), 0)
+        self.assertEqual((len(said), said[0].content, said[-1].content), (439, "hi", "line 499"))
+        self.assertTold("compact/verify Aria", "Aria: proven.", until="Aria:")
 
     def test_an_old_talk_of_many(self):
         """Others in it are people of their own, who go when the player is forgotten."""

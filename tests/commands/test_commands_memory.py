@@ -17,8 +17,7 @@ from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import STAFF, private
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.profile import Observation, Profile
+from evennia_ai.rag_memory.entities import Observation, Profile, new_profile, observe
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.staff.acts import note_called

@@ -16,7 +16,6 @@ from evennia_ai.errors import ToolError
 from evennia_ai.features.bonds import note_event
 from evennia_ai.game.hearing import _as_known
 from evennia_ai.game.seeing import stable_id
-from evennia_ai.rag_memory.ledger import people_named
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.testing import call
@@ -193,7 +192,7 @@ class TestMasks(AssistantTest):
     def test_a_true_name_tells_nobody(self):
         """What is said of a true name is not noted of the one who hides it."""
         text = "Quentin is a thief"
-        self.assertEqual(people_named(text, self.script.game.people_in(text)), ())
+        self.assertEqual(self.script.game.people_named(text), ())
         self.assertIsNone(self.script.game.identify("Quentin"))
         with self.assertRaises(ToolError):
             self.script.game.named("Quentin", "people")

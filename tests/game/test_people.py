@@ -31,7 +31,7 @@ class TestPeople(AssistantTest):
         [person] = [p for p in self.script.game.present() if p["id"] == stable_id(self.dora)]
         self.assertEqual(person["key"], "Lady Theodora")
         for name in ("Dora", "Lady Theodora"):
-            self.assertIn(stable_id(self.dora), self.script.game.people_in(f"who is {name}?"))
+            self.assertIn(stable_id(self.dora), self.script.game.people_named(f"who is {name}?"))
 
     def test_deleted(self):
         """Somebody deleted before or during an answer stops nothing; who stays is answered."""
@@ -72,7 +72,9 @@ class TestPeople(AssistantTest):
                     called = unicodedata.normalize(form, name)
                     self.assertEqual(self.script.game.named(called, "people").id, own)
                     if key in ("Zoe\u0308", "Zoë", "अर्जुन", "อารี"):
-                        self.assertIn(own, self.script.game.people_in(f"what does {called} want?"))
+                        self.assertIn(
+                            own, self.script.game.people_named(f"what does {called} want?")
+                        )
                 self.assertIn(self.tick(), ("turn", "heard"))  # so many answers nobody gets
                 self.assertEqual(self.script.runtime.counts["errors"], 0)
 

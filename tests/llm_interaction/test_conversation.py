@@ -21,8 +21,7 @@ from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.llm_interaction.regions import told
 from evennia_ai.llm_interaction.reply import clean_reply, fault
 from evennia_ai.llm_interaction.values import TurnRequest
-from evennia_ai.rag_memory.entities import new_profile
-from evennia_ai.rag_memory.profile import Observation
+from evennia_ai.rag_memory.entities import Observation, new_profile
 from evennia_ai.recall.values import Hit
 from tests.fake import FakeAssistant, FakeGame
 from tests.models import ScriptedModel

@@ -3,18 +3,17 @@
 import unittest
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private
-from evennia_ai.history.messages import utc_iso
-from evennia_ai.rag_memory import entities
+from evennia_ai.history.messages import Message, Speaker, utc_iso
 from evennia_ai.rag_memory.entities import (
     CUT_BACK_TO,
     MOST_KEPT,
+    Profile,
     cut_back,
     new_profile,
     observe,
     with_alias,
 )
-from evennia_ai.rag_memory.entity_store import ARCHIVE, BATCH, EntityHandler
-from evennia_ai.rag_memory.profile import Profile
+from evennia_ai.rag_memory.entity_store import ARCHIVE, BATCH, EntityHandler, note_met
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import ExpandMemory
 from tests.fake import MemoryStore
@@ -47,8 +46,9 @@ class TestNames(unittest.TestCase):
     def setUp(self):
         called = with_alias(alice(), "Al", 0.0, "m1", PUBLIC)
         others = (("r1", "The Gilded Lantern"), ("o2", "Sam"), ("o3", "sam"), ("o9", "..."))
-        self.profiles = {key: new_profile(key, name, 0.0) for key, name in others}
-        self.profiles["o1"] = with_alias(called, "Grey", 0.0, "m1", ALICE_ONLY)
+        self.handler = EntityHandler(MemoryStore())
+        self.handler.put({key: new_profile(key, name, 0.0) for key, name in others})
+        self.handler.put({"o1": with_alias(called, "Grey", 0.0, "m1", ALICE_ONLY)})
 
     def test_names(self):
         """By id, name and other name, whatever the case and article, as the viewer knows them.
@@ -64,19 +64,20 @@ class TestNames(unittest.TestCase):
             ("Grey", ALICE_ONLY, "o1"),
             *((nobody, PUBLIC, None) for nobody in ("Grey", "Zoe", "", "...", "Sam")),
         ):
-            names = entities.names_index(self.profiles, audience)
-            self.assertEqual(entities.find(self.profiles.get, wanted, names), found, wanted)
-        nameless = entities.names_index({"o9": self.profiles["o9"]}, STAFF)
-        self.assertEqual(entities.mentioned(nameless, "the o9", 1), [])
+            self.assertEqual(self.handler.find(wanted, audience), found, wanted)
+        self.assertEqual(self.handler.mentioned("the o9", STAFF, 1), [])
 
     def test_only_the_same_name_is_joined(self):
         """Whoever is known under another name, or one that several have, is not joined."""
         other = with_alias(Profile("n.al", "Al"), "Alice", 0.0, "m1", PUBLIC)
-        profiles = {"o1": alice(), "n.al": other, "n.alice": Profile("n.alice", "the Alice")}
-        for joined in (["n.alice"], []):
-            names = entities.names_index(profiles, PUBLIC)
-            self.assertEqual(entities.unmet_of(profiles["o1"], names), joined)
-            profiles["o2"] = new_profile("o2", "Alice", 0.0)
+        unmet = {"n.al": other, "n.alice": Profile("n.alice", "the Alice")}
+        for others, joined in (({}, ["n.al", "o1"]), ({"o2": "Alice"}, [*unmet, "o1", "o2"])):
+            world = MemoryWorld()
+            world.script.history.append([Message("user", "Hi", speaker=Speaker("Alice", "o1"))])
+            known = {key: new_profile(key, name, 0.0) for key, name in others.items()}
+            world.body.entities.put({**unmet, "o1": alice(), **known})
+            note_met(world.body.entities, world.script.history, {"id": ""}, "me", 0.0, DAY)
+            self.assertEqual(sorted(world.body.entities.profiles()), sorted(joined))
 
 
 SURPLUS = MOST_KEPT + 1 - CUT_BACK_TO

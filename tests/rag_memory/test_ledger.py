@@ -10,18 +10,11 @@ from evennia_ai.llm_interaction.budget import Caps
 from evennia_ai.llm_interaction.conversation import LEDGER
 from evennia_ai.llm_interaction.regions import HEADINGS, Regions, fit_prompt, note_line
 from evennia_ai.rag_memory import ledger
-from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.rag_memory.ledger import STATES, LedgerError, LedgerHandler, Note, moved
 from tests.fake import MemoryStore
 
 ALICE = Speaker("Alice", "o1")
 BOB = Speaker("Bob", "o2")
-PEOPLE = {
-    "o1": new_profile("o1", "Alice", 0.0),
-    "o2": new_profile("o2", "Bob", 0.0),
-    "o3": new_profile("o3", "Will", 0.0),
-    "o4": new_profile("o4", "alice", 0.0),
-}
 
 
 def note(text, number=1, state="approved", by=ALICE, **fields):
@@ -35,13 +28,6 @@ def ledger_block(entries, cap):
     rows = tuple((HEADINGS[e.kind], note_line(e.id, e.at, e.by, e.text)) for e in entries)
     made = fit_prompt(Regions("", (), ledger=rows), Caps(0, 0, 0, 0, ledger=cap), 9999, len)
     return "".join(m["content"] for m in made.messages)
-
-
-class TestNamed(unittest.TestCase):
-    def test_people_named(self):
-        """Whoever a note names is found by name, whole and in any case."""
-        for text, named in (("I owe bob a drink", ("o2",)), ("the well is dry", ())):
-            self.assertEqual(ledger.people_named(text, PEOPLE), named)
 
 
 class TestAmongOthers(unittest.TestCase):

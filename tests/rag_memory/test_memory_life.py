@@ -1,8 +1,7 @@
 """Memory over days: nothing recalled becomes a memory."""
 
 from evennia_ai.game.seeing import stable_id
-from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.profile import current
+from evennia_ai.rag_memory.entities import current, new_profile, observe
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.testing import call

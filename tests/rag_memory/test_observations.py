@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.rag_memory.entities import (
-    Names,
     found_observations,
-    names_index,
     new_profile,
     observe,
-    observed,
 )
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalEntry
@@ -26,7 +23,8 @@ PROFILES = {
     "o4": new_profile("o4", "Twin", 0.0),
     "r1": new_profile("r1", "The Old Mill", 0.0, kind="place"),
 }
-NAMES = names_index(PROFILES, PUBLIC)
+HANDLER = EntityHandler(MemoryStore())
+HANDLER.put(PROFILES)
 
 
 def entry(number, content, audience="public"):
@@ -36,7 +34,7 @@ def entry(number, content, audience="public"):
 
 def texts(content, entity_id="o1"):
     """The texts of the observations that an entry leaves."""
-    profile = observed(PROFILES[entity_id], entry(0, content), NAMES)
+    profile = HANDLER.observed(PROFILES[entity_id], entry(0, content))
     return [item.text for item in profile.observations]
 
 
@@ -65,16 +63,16 @@ class TestObserved(unittest.TestCase):
 
     def test_reads_an_entry_once(self):
         """Also where another entry told the same."""
-        once = observed(PROFILES["o1"], entry(0, "Bob sings."), NAMES)
-        twice = observed(once, entry(1, "Bob sings."), NAMES)
+        once = HANDLER.observed(PROFILES["o1"], entry(0, "Bob sings."))
+        twice = HANDLER.observed(once, entry(1, "Bob sings."))
         self.assertEqual([belief.times for belief in twice.beliefs("public")], [2])
         for number in (0, 1):
-            self.assertEqual(observed(twice, entry(number, "Bob sings."), NAMES), twice)
+            self.assertEqual(HANDLER.observed(twice, entry(number, "Bob sings.")), twice)
 
     def test_audience(self):
         """What was whispered is observed for those only."""
         secret = "private:o1"
-        profile = observed(PROFILES["o1"], entry(1, "Bob lives in Ford.", secret), NAMES)
+        profile = HANDLER.observed(PROFILES["o1"], entry(1, "Bob lives in Ford.", secret))
         self.assertEqual(profile.beliefs("public"), [])
         self.assertEqual(len(profile.beliefs(secret)), 1)
 
@@ -83,8 +81,8 @@ class TestObserved(unittest.TestCase):
         """It never raises, and the same entry read again changes nothing."""
         profile = PROFILES["o1"]
         for number, content in enumerate(contents):
-            once = observed(profile, entry(number, content), NAMES)
-            self.assertEqual(observed(once, entry(number, content), NAMES), once)
+            once = HANDLER.observed(profile, entry(number, content))
+            self.assertEqual(HANDLER.observed(once, entry(number, content)), once)
             profile = once
 
 
@@ -119,16 +117,13 @@ class TestFound(unittest.TestCase):
     def test_what_is_gone(self):
         """The name of a profile that was dropped finds nothing, of a changed one what it is."""
         known = profile("Elin", "Elin keeps bees.") | profile("Amy", "Amy keeps bees.")
-        names = Names(known.get)
-        for each in known.values():
-            names.add(each)
-        for each in known.values():
-            names.drop(each)
-        self.assertEqual(names.of(PUBLIC)("elin"), ())
-        names.add(known["n.amy"])
-        self.assertEqual(names.of(PUBLIC)("amy"), ("n.amy",))
-        del known["n.amy"]
-        self.assertEqual(names.of(PUBLIC)("amy"), ())
+        handler = EntityHandler(MemoryStore())
+        handler.put(known)
+        changed = {"n.elin": replace(known["n.elin"], name="Elsa")}
+        for _ in handler.forget(lambda item: changed.get(item.id)):
+            pass
+        found = [handler.named(name, PUBLIC) for name in ("elin", "amy", "elsa")]
+        self.assertEqual(found, [(), (), ("n.elin",)])
 
     def test_named_people(self):
         """Only of those whom the query names something is found."""

@@ -8,8 +8,14 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.history.stored import Unreadable
-from evennia_ai.rag_memory.entities import new_profile, with_alias
-from evennia_ai.rag_memory.profile import Belief, Observation, Profile, current
+from evennia_ai.rag_memory.entities import (
+    Belief,
+    Observation,
+    Profile,
+    current,
+    new_profile,
+    with_alias,
+)
 
 ALICE_ONLY = private(["o1"])
 

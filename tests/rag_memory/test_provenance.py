@@ -7,7 +7,7 @@ from dataclasses import replace
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.messages import Speaker, ToolTraits
 from evennia_ai.llm_interaction import build_llm_messages
-from evennia_ai.rag_memory.profile import Belief
+from evennia_ai.rag_memory.entities import Belief
 from evennia_ai.rag_memory.provenance import attributed, hits_in, is_recalled, supporting
 from evennia_ai.recall.values import Hit
 from evennia_ai.testing import call

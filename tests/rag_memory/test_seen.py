@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from evennia_ai.history.audience import PUBLIC, STAFF, private, visible
 from evennia_ai.history.messages import Message, Speaker
-from evennia_ai.rag_memory.entities import observe
+from evennia_ai.rag_memory.entities import Profile, observe
 from evennia_ai.rag_memory.ledger import APPROVED
-from evennia_ai.rag_memory.profile import Profile
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from tests.memory_assistant import MemoryWorld

@@ -14,7 +14,6 @@ from evennia_ai.rag_memory.ledger import (
     PROPOSED,
     TEXT_CHARS,
     Note,
-    people_named,
 )
 from evennia_ai.rag_memory.provenance import is_recalled
 from evennia_ai.turns.tools.asking import is_own_wording
@@ -120,7 +119,7 @@ class ProposeLedgerEntry(Tool):
         asker, own = ctx.asker or "", None
         if is_own_wording(text, ctx, beside=ctx.asker_name()):
             own = Speaker(ctx.asker_name(), asker)
-        named = people_named(text, ctx.game.people_in(text))
+        named = ctx.game.people_named(text)
         note = ctx.script.ledger.add(
             text,
             own or Speaker(ctx.character.key, ctx.character.stable_id),
