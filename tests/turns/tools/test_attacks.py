@@ -633,7 +633,7 @@ class TestConfirmed(AttackTest):
 
     def test_a_yes_to_somebody_else(self):
         """Behind another's line, or behind another line of theirs, a yes is not for Aria."""
-        self.say("Char, do you like the ale, yes or no?", self.mallory)
+        self.say("Do you like the ale, yes or no?", self.mallory)
         self.turn("yes", self.boss)
         self.assertSafe()
         asked = [line for line in self.lines[self.boss] if "give, crown, Mallory?" in line]
