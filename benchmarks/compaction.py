@@ -221,7 +221,7 @@ class Tavern:
     def tool_finds(self, query: str, fact: Fact, message_id: str) -> bool:
         """Return whether the assistant's tool finds the message, or its fact in the journal."""
         tool = self.script.tools.tools["search_memory"]
-        found = wait_for(tool.run(ToolContext(self.script), query=query))
+        found = wait_for(tool.run(ToolContext(self.script, self.script.tools), query=query))
         return any(
             hit["id"] == message_id
             or (fact.value.lower() in hit["text"].lower() and fact.about in hit["text"])

@@ -9,6 +9,7 @@ from evennia.utils.create import create_script
 from evennia.utils.utils import lazy_property, make_iter
 
 from evennia_ai import conf
+from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.game.evennia_internals import AttributeStore, is_life
 from evennia_ai.game.hearing import (
     channel_event,
@@ -27,8 +28,6 @@ from evennia_ai.turns.runtime import ANSWER
 
 if TYPE_CHECKING:
     from evennia import DefaultAccount, DefaultObject
-
-    from evennia_ai.assistant_script import AssistantScript
 
     Speaking = DefaultObject | DefaultAccount
 
@@ -88,7 +87,7 @@ class AssistantMixin:
         super().at_first_save()  # type: ignore[misc]
         self.ensure_assistant()
 
-    def ensure_assistant(self) -> "AssistantScript":
+    def ensure_assistant(self) -> AssistantScript:
         """The assistant's script, made if it is missing."""
         script = self.assistant
         if script is None:
@@ -113,10 +112,8 @@ class AssistantMixin:
             self.assistant.state.configure_as(original.state)  # type: ignore[union-attr]
 
     @property
-    def assistant(self) -> "AssistantScript | None":
+    def assistant(self) -> AssistantScript | None:
         """The assistant's script, or None if there is none."""
-        from evennia_ai.assistant_script import AssistantScript
-
         known = self.ndb.assistant_pk  # type: ignore[attr-defined]
         # Evennia's own cache first: everything heard asks for it, and a query takes 2 ms.
         if known and (script := ScriptDB.get_cached_instance(known)):

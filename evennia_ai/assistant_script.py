@@ -11,7 +11,6 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred, DeferredList, succeed
 
 from evennia_ai import services
-from evennia_ai.assistant_character import AssistantMixin
 from evennia_ai.game.evennia_internals import restart_timer
 from evennia_ai.game.greeting import WAIT_S, greet
 from evennia_ai.game.hearing import noticed_event, subscribe
@@ -23,12 +22,17 @@ from evennia_ai.options import OWN_LIMITS
 from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.turns.initiative import CUE_CHARS, Cue
-from evennia_ai.turns.moderation import moderate
-from evennia_ai.turns.runtime import RUNTIMES, UNJUDGED, by_speaker, resolved, wants_answer
-from evennia_ai.turns.state import VERSION, VERSION_KEY
-from evennia_ai.turns.tick import Tick
-from evennia_ai.turns.unasked import why_not
+from evennia_ai.turns.assistant import VERSION, VERSION_KEY
+from evennia_ai.turns.runtime import (
+    CUE_CHARS,
+    RUNTIMES,
+    UNJUDGED,
+    Cue,
+    by_speaker,
+    resolved,
+    wants_answer,
+)
+from evennia_ai.turns.tick import Tick, why_not
 
 if TYPE_CHECKING:
     from evennia.typeclasses.models import TypedObject
@@ -66,7 +70,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
     def at_first_save(self, **kwargs: Any) -> None:
         """Called once it is saved. A body has one script; Evennia's `copy` makes a second one."""
         super().at_first_save(**kwargs)
-        if self.pk and isinstance(self.obj, AssistantMixin) and self.obj.assistant != self:
+        if self.pk and self._assistant_of_body() not in (None, self):
             self.obj.begin_life()
             self.delete()
 
@@ -81,9 +85,12 @@ class AssistantScript(AssistantPorts, DefaultScript):
     @property
     def is_embodied(self) -> bool:
         """Whether it is the script of an assistant's body; of two on one body only the first is."""
-        body = self.obj
-        first = body.assistant if isinstance(body, AssistantMixin) else None
+        first = self._assistant_of_body()
         return first is not None and first.pk == self.pk
+
+    def _assistant_of_body(self) -> "AssistantScript | None":
+        is_body = getattr(type(self.obj), "is_assistant_body", False)
+        return self.obj.assistant if is_body else None
 
     @property
     def ready(self) -> bool:
@@ -212,7 +219,7 @@ class AssistantScript(AssistantPorts, DefaultScript):
                 greeting = partial(greet, self, event.speaker_id)
                 reactor.callLater(WAIT_S, self.survived, "greeting", greeting, False)
             if moderates:
-                moderate(self, event)
+                self.moderate(event)
             elif wants_answer(event):
                 self.called()
 

@@ -12,7 +12,6 @@ from django.conf import settings
 from pydantic import AfterValidator, Field
 
 from evennia_ai.errors import ConfigError
-from evennia_ai.feature import Feature
 from evennia_ai.kinds import (
     OR_EMPTY,
     Dotted,
@@ -303,7 +302,7 @@ def mind_settings() -> dict[str, Any]:
     return {**values, "DATA_DIR": str(data_dir()), "LLM_MODEL": model_name()}
 
 
-def _imported(name: str, path: object, is_usable: Callable[[Any], object], kind: str) -> Any:
+def imported(name: str, path: object, is_usable: Callable[[Any], object], kind: str) -> Any:
     """What a dotted path of a setting leads to; `ConfigError` if to nothing of its kind."""
     from django.utils.module_loading import import_string
 
@@ -319,51 +318,17 @@ def _imported(name: str, path: object, is_usable: Callable[[Any], object], kind:
 
 def moderate_function() -> Callable[..., Any]:
     """The function that ``EVENNIA_AI_MODERATE`` names; `ConfigError` if there is none."""
-    function: Callable[..., Any] = _imported("MODERATE", setting("MODERATE"), callable, "function")
+    function: Callable[..., Any] = imported("MODERATE", setting("MODERATE"), callable, "function")
     return function
 
 
-def _usable(
+def usable(
     name: str, paths: Iterable[str], is_usable: Callable[[Any], object], kind: str, report: Report
 ) -> Iterator[Any]:
     """What the dotted paths of a setting lead to; unusable ones are reported and left out."""
     for path in paths:
         try:
-            yield _imported(name, path, is_usable, kind)
+            yield imported(name, path, is_usable, kind)
         except ConfigError as error:
             if report:
                 report(error)
-
-
-def features(report: Report = None, more: Iterable[str] = ()) -> tuple[Feature, ...]:
-    """The features that ``EVENNIA_AI_FEATURES`` lists, and `more`; unusable ones are reported."""
-
-    def is_feature(found: Any) -> bool:
-        return issubclass(found, Feature) and bool(found().name)
-
-    paths = dict.fromkeys((*setting("FEATURES"), *more))
-    kind = "`evennia_ai.feature.Feature` with a name"
-    return tuple(feature() for feature in _usable("FEATURES", paths, is_feature, kind, report))
-
-
-def feature_commands(report: Report = None) -> tuple[type, ...]:
-    """The commands of the listed features; unusable ones are reported."""
-    paths = [path for feature in features() for path in feature.commands]
-    return tuple(_usable("FEATURES", paths, callable, "command", report))
-
-
-def usable_tools(features: Iterable[Feature], report: Report = None) -> tuple[type, ...]:
-    """The package's tools, those of features, and the game's own, by ``EVENNIA_AI_TOOLS``.
-
-    Unusable ones are reported.
-    """
-    from evennia_ai.turns.tools import BUILTIN_TOOLS, Tool
-
-    def is_tool(found: Any) -> bool:
-        is_class = isinstance(found, type) and issubclass(found, Tool) and found.name
-        return bool(is_class and found().schema())
-
-    kind = "`evennia_ai.turns.tools.Tool` with a name"
-    own = _usable("TOOLS", setting("TOOLS"), is_tool, kind, report)
-    brought = (tool for feature in features for tool in feature.tools)
-    return tuple({tool.name: tool for tool in (*BUILTIN_TOOLS, *brought, *own)}.values())

@@ -5,22 +5,18 @@ dotted names, and calls them by the methods of `Feature`. What a feature stores 
 in ``life.records(name, kind)``: sealed, shown to nobody, and forgotten by the feature alone.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
-if TYPE_CHECKING:
-    from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred
 
-    from evennia_ai.history.messages import Message
-    from evennia_ai.llm_interaction.values import TurnRequest
-    from evennia_ai.turns.assistant import Assistant
-    from evennia_ai.turns.tools.base import Tool
-
-# How the categories of Attributes begin in which features store what they store.
-CATEGORIES = "ai_feature_"
+from evennia_ai.conf import Report, setting, usable
+from evennia_ai.history.messages import Message
+from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.turns.assistant import FEATURES, Assistant
+from evennia_ai.turns.tools import BUILTIN_TOOLS
+from evennia_ai.turns.tools.base import Tool
 
 
 class Leaving(Protocol):
@@ -80,8 +76,40 @@ class Feature(ABC):
         """What it keeps of people, as plain data; `may_know` says of an audience if they may."""
 
 
-def unknown_features(life: Assistant) -> list[str]:
-    """Names of features that left something with an assistant, and that the game does not have."""
-    known = {CATEGORIES + feature.name for feature in life.known_features}
-    left = set(life.store.categories(CATEGORIES)) - known
-    return sorted(category.removeprefix(CATEGORIES) for category in left)
+def unknown_features(life: Assistant, known: Iterable[Feature]) -> list[str]:
+    """Names of features that left something with an assistant, and that are not `known`."""
+    left = {name.removeprefix(FEATURES) for name in life.store.categories(FEATURES)}
+    return sorted(left - {feature.name for feature in known})
+
+
+def listed_features(report: Report = None, more: Iterable[str] = ()) -> tuple[Feature, ...]:
+    """The features that ``EVENNIA_AI_FEATURES`` lists, and `more`; unusable ones are reported."""
+
+    def is_feature(found: Any) -> bool:
+        return issubclass(found, Feature) and bool(found().name)
+
+    paths = dict.fromkeys((*setting("FEATURES"), *more))
+    kind = "`evennia_ai.feature.Feature` with a name"
+    return tuple(feature() for feature in usable("FEATURES", paths, is_feature, kind, report))
+
+
+def feature_commands(report: Report = None) -> tuple[type, ...]:
+    """The commands of the listed features; unusable ones are reported."""
+    paths = [path for feature in listed_features() for path in feature.commands]
+    return tuple(usable("FEATURES", paths, callable, "command", report))
+
+
+def usable_tools(features: Iterable[Feature], report: Report = None) -> tuple[type, ...]:
+    """The package's tools, those of features, and the game's own, by ``EVENNIA_AI_TOOLS``.
+
+    Unusable ones are reported.
+    """
+
+    def is_tool(found: Any) -> bool:
+        is_class = isinstance(found, type) and issubclass(found, Tool) and found.name
+        return bool(is_class and found().schema())
+
+    kind = "`evennia_ai.turns.tools.Tool` with a name"
+    own = usable("TOOLS", setting("TOOLS"), is_tool, kind, report)
+    brought = (tool for feature in features for tool in feature.tools)
+    return tuple({tool.name: tool for tool in (*BUILTIN_TOOLS, *brought, *own)}.values())

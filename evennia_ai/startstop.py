@@ -122,7 +122,7 @@ def _repair_all() -> Iterator[None]:
             if script.enabled:
                 trying = script.spend.try_out()
                 if trying is None and is_first:
-                    trying = script.spend.read_ahead()
+                    trying = script.read_ahead()
                 if trying is not None:
                     trying.addErrback(_log_failure, "trying out a model")
                 is_first = False

@@ -99,15 +99,30 @@ def print_size(texts: dict[Path, str], trees: dict[Path, ast.AST], package: Path
         print(f"  {length} {place}")
 
 
-def print_imports(trees: dict[Path, ast.AST], package: Path) -> None:
-    """Imports that run up against the contract of layers, and circles."""
+def graph_of(trees: dict[Path, ast.AST], package: Path) -> dict[str, set[str]]:
+    """Which modules of the package each of them imports."""
     graph = {}
     for path, tree in trees.items():
         parts = path.relative_to(package).with_suffix("").parts
         graph[".".join(("evennia_ai", *parts)).removesuffix(".__init__")] = set(imports(tree))
-    graph = {name: {o for o in others if o in graph} for name, others in graph.items()}
+    return {name: {o for o in others if o in graph} for name, others in graph.items()}
+
+
+def circles(graph: dict[str, set[str]]) -> set[frozenset[str]]:
+    """The modules that import each other, by way of others, too."""
     reached = {name: reach(graph, name) for name in graph}
-    groups = {frozenset(o for o in reached[m] if m in reached[o]) for m in graph if m in reached[m]}
+    return {frozenset(o for o in reached[m] if m in reached[o]) for m in graph if m in reached[m]}
+
+
+def syntax_of(package: Path) -> tuple[dict[Path, str], dict[Path, ast.AST]]:
+    """The texts of a package's modules, and their syntax trees."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
+    return texts, {path: ast.parse(text) for path, text in texts.items()}
+
+
+def print_imports(trees: dict[Path, ast.AST], package: Path) -> None:
+    """Imports that run up against the contract of layers, and circles."""
+    graph = graph_of(trees, package)
     contracts = configparser.ConfigParser()
     contracts.read(package.parent / ".importlinter")
     layers = contracts["importlinter:contract:folders"]["layers"].strip().split("\n")[::-1]
@@ -125,7 +140,7 @@ def print_imports(trees: dict[Path, ast.AST], package: Path) -> None:
             if mine is not None and its is not None and its > mine:
                 up.append(f"{module} -> {other}")
     print(f"arrows that run up: {len(up)}", *up, sep="\n  ")
-    for group in groups:
+    for group in circles(graph):
         print(f"circle: {len(group)} modules, as {min(group)}")
 
 
@@ -184,8 +199,7 @@ def main() -> None:
     """Print the figures."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE
     package = root / "evennia_ai"
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
-    trees: dict[Path, ast.AST] = {path: ast.parse(text) for path, text in texts.items()}
+    texts, trees = syntax_of(package)
     print_size(texts, trees, package)
     tests = sum(p.read_text(encoding="utf-8").count("\n") for p in (root / "tests").rglob("*.py"))
     print(f"tests: {tests:,} lines")

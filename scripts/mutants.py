@@ -36,9 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # share of the sample.
 AREAS = {
     "authority": (
-        "turns/tools/asking.py",
         "turns/tools/execution.py",
-        "turns/tools/waiting.py",
+        "turns/waiting.py",
     ),
     "audiences": ("history/audience.py",),
     "rollback": ("sleep/compaction/rollback*.py",),

@@ -12,6 +12,7 @@ from twisted.internet.defer import succeed
 from twisted.internet.task import Clock
 
 from evennia_ai import conf
+from evennia_ai.feature import listed_features
 from evennia_ai.history.messages import Message, new_id
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.options import OPTIONS
@@ -118,8 +119,8 @@ class MemoryWorld:
         self.model = model or ScriptedModel()
         self.semantic, self.index = MemorySemanticStore(), MemoryIndex()
         self.attributes = {
-            "features": conf.features(),
-            "known_features": conf.features(more=conf.SHIPPED),
+            "features": listed_features(),
+            "known_features": listed_features(more=conf.SHIPPED),
         }
         self._start()
         self.configure(**config)

@@ -17,10 +17,10 @@ from unittest import mock
 import yaml
 from django.test import TestCase
 
-from evennia_ai import conf
 from evennia_ai.cli.launcher import USAGE
 from evennia_ai.cli.main import _parser
 from evennia_ai.commands import all_commands
+from evennia_ai.feature import listed_features, usable_tools
 from scripts.write_config_docs import page
 from tests import postgres
 
@@ -181,7 +181,7 @@ class TestDocs(TestCase):
         """The page of tools lists those of the package."""
         rows = "\n".join(table_rows(section("developing.md", "Tools")))
         listed = re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)
-        tools = conf.usable_tools(conf.features())
+        tools = usable_tools(listed_features())
         self.assertEqual(sorted(listed), sorted(tool.name for tool in tools))
 
     def test_options(self):

@@ -21,7 +21,7 @@ from evennia_ai.commands.memory import CmdAIMemory
 from evennia_ai.commands.privacy import CmdAIForget
 from evennia_ai.commands.status import CmdAIStatus
 from evennia_ai.commands.talk import CmdAIPage
-from evennia_ai.conf import feature_commands
+from evennia_ai.feature import feature_commands
 
 COMMANDS = (
     CmdAI,

@@ -190,7 +190,7 @@ class CmdAI(AssistantCommand):
             raise Refusal(f"Call {typed} was made in private talk; admins decide on it.")
         number, by = call.number, stable_id(self.caller)
         if self.switch == "approve":
-            text = yield script.between_turns(lambda: approve(script, number, by))
+            text = yield script.between_turns(lambda: approve(script, script.tools, number, by))
             return self.tell(f"{name}: {text}")
         refused = yield script.between_turns(lambda: refuse(script, number, by))
         self.tell(f"Refused: {refused.act}.")
@@ -208,7 +208,7 @@ class CmdAI(AssistantCommand):
         listed = "; ".join(f"ai/yes {s.obj.key} = {call.number}: {call.act}" for s, call in calls)
         script, call = only_one(calls, "No act waits for your yes.", f"Say which. {listed}")
         by = stable_id(self.caller)
-        text = yield script.between_turns(lambda: approve(script, call.number, by))
+        text = yield script.between_turns(lambda: approve(script, script.tools, call.number, by))
         self.tell(f"{script.obj.key}: {text}")
 
     def do_undo(self) -> None:

@@ -3,7 +3,7 @@
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.staff.show import request_lines
-from evennia_ai.turns.contributors import newest_turn
+from evennia_ai.turns.tools.memory import newest_turn
 
 
 class CmdAIBudget(AssistantCommand):

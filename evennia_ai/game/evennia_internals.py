@@ -31,8 +31,8 @@ from evennia_ai.history.messages import base32
 from evennia_ai.history.stored import holds_sealed, put_aside, seal, unseal
 from evennia_ai.rag_memory.journal import JOURNAL
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
-from evennia_ai.turns.state import Place, Reader, is_sound
-from evennia_ai.turns.tools.waiting import KEY as WAITING
+from evennia_ai.turns.assistant import Place, Reader, is_sound
+from evennia_ai.turns.waiting import KEY as WAITING
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

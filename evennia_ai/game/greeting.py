@@ -11,7 +11,7 @@ from evennia_ai.game.hearing import is_ignored, room_audience
 from evennia_ai.game.seeing import find, manners_of, name_of
 from evennia_ai.history.messages import ASKER, Message, Speaker
 from evennia_ai.history.stored import as_dict
-from evennia_ai.turns.state import AWAKE
+from evennia_ai.turns.assistant import AWAKE
 
 if TYPE_CHECKING:
     from evennia import DefaultScript

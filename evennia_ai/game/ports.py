@@ -14,7 +14,7 @@ from evennia.utils.utils import lazy_property
 
 from evennia_ai import conf, services
 from evennia_ai.errors import ModelError
-from evennia_ai.feature import Feature
+from evennia_ai.feature import Feature, listed_features, usable_tools
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.seeing import manners_of, speaker_of, stable_id
 from evennia_ai.game.world import GameHandler, hidden_holder, literal
@@ -28,12 +28,11 @@ from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.models import Event, Spend
 from evennia_ai.options import Layer
-from evennia_ai.turns.assistant import Assistant
+from evennia_ai.turns.agent_loop import Agent
+from evennia_ai.turns.assistant import SCRIPT
 from evennia_ai.turns.runtime import REPEATED_S, RUNTIMES, by_speaker, wants_answer
-from evennia_ai.turns.spend import SharedSpend
-from evennia_ai.turns.spend_book import FORGOTTEN
-from evennia_ai.turns.state import SCRIPT
-from evennia_ai.turns.tools.execution import ToolRegistry
+from evennia_ai.turns.spend_book import FORGOTTEN, SharedSpend
+from evennia_ai.turns.tools.base import ToolRegistry
 from evennia_ai.turns.turn_taking import replied
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ _LONG = 300
 MOST_WAITING = 2_000
 
 
-class AssistantPorts(Assistant):
+class AssistantPorts(Agent):
     """Mixed into `AssistantScript`: what only a game has, and reports to staff."""
 
     now = staticmethod(time.time)
@@ -72,14 +71,14 @@ class AssistantPorts(Assistant):
     @lazy_property
     def features(self) -> tuple[Feature, ...]:
         """The features that the game lists."""
-        return conf.features(lambda error: self.trouble(str(error)))
+        return listed_features(lambda error: self.trouble(str(error)))
 
-    known_features = property(lambda self: conf.features(more=conf.SHIPPED))
+    known_features = property(lambda self: listed_features(more=conf.SHIPPED))
 
     @lazy_property
     def tools(self) -> ToolRegistry:
         """What the assistant can do."""
-        found = conf.usable_tools(self.features, lambda error: self.trouble(str(error)))
+        found = usable_tools(self.features, lambda error: self.trouble(str(error)))
         return ToolRegistry(found, lambda: self.config.tool_levels)
 
     @property

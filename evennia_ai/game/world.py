@@ -338,7 +338,7 @@ class GameHandler:
             raise ToolError(f"you could not go `{self._name(way)}`{_reason(told)}")
 
     def step_towards(self, place: str) -> str:
-        """Walk through the next exit on the way to a room, by name: a word of `turns.unasked`.
+        """Walk through the next exit on the way to a room, by name: a word of `turns.tick`.
 
         By ways that are open to the body; where there are none, up to the barred one.
         """

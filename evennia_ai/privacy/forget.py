@@ -30,7 +30,7 @@ from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.rag_memory.ledger import APPROVED
 from evennia_ai.sleep.compaction.compact import empty_summaries
-from evennia_ai.turns.assistant import Assistant
+from evennia_ai.turns.agent_loop import Agent
 
 # Summaries emptied in one transaction before others get their turn.
 SLICE = 4
@@ -41,7 +41,7 @@ Elsewhere = Callable[[Callable[[str], bool]], Iterator[None]]
 
 @inlineCallbacks
 def forget_people(
-    script: Assistant,
+    script: Agent,
     character: Character,
     people: Collection[str],
     asked_at: str,
@@ -78,7 +78,7 @@ def forget_people(
 
 
 def forget_old(
-    script: Assistant,
+    script: Agent,
     character: Character,
     before: str,
     asked_at: str,
@@ -96,7 +96,7 @@ def forget_old(
 
 @inlineCallbacks
 def _forget(
-    script: Assistant,
+    script: Agent,
     character: Character,
     people: Collection[str],
     asked_at: str,
@@ -118,7 +118,7 @@ def _forget(
     return {"messages": len(plan.theirs), "others": len(plan.replies) + len(plan.things)}
 
 
-def _collected(script: Assistant, character: Character, things: list[Made]) -> Iterator[None]:
+def _collected(script: Agent, character: Character, things: list[Made]) -> Iterator[None]:
     """Add journal entries, observations and notes to `things`, a few at each step."""
     for entry in character.journal.all():
         if entry.source_type != SYNTHESIS:
@@ -143,7 +143,7 @@ def _collected(script: Assistant, character: Character, things: list[Made]) -> I
 class Removal:
     """Removes what a plan says, in slices, each of them a transaction."""
 
-    script: Assistant
+    script: Agent
     character: Character
     people: Collection[str]
     at: str

@@ -40,7 +40,7 @@ from evennia_ai.privacy.forget import forget_people
 from evennia_ai.privacy.secure_erase import erase_free_pages
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.turns.state import BODY
+from evennia_ai.turns.assistant import BODY
 from evennia_ai.turns.tools.execution import drop_calls
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class ForgettingJob:
         if damaged := ", ".join(name_of(each) for each in self.scripts if each not in proven):
             lines.append(f"Not proven for {damaged}: its history is damaged; tell staff.")
         for script in self.scripts:
-            if features := ", ".join(unknown_features(script)):
+            if features := ", ".join(unknown_features(script, script.known_features)):
                 lines.append(
                     f"Not looked at is what {features} left with {name_of(script)}: the game does "
                     "not have this any more; tell staff."

@@ -25,7 +25,7 @@ class SleepReport(Stored):
 
 
 class Nightly(Outbox, Protocol):
-    """What is stored of nights and compactions; `turns.state.StateHandler` says what each is."""
+    """What is stored of nights and compactions, as `turns.assistant.StateHandler` says."""
 
     mode: str
     hold: bool

@@ -29,6 +29,7 @@ from twisted.python.failure import Failure
 from evennia_ai import checks, conf, services
 from evennia_ai.background import Steps, Worker
 from evennia_ai.errors import ModelError, SpendError
+from evennia_ai.feature import listed_features, usable_tools
 from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.stored import ASIDE
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -37,7 +38,7 @@ from evennia_ai.models import Event
 from evennia_ai.processes import NAMES, is_running, pid_file, pids
 from evennia_ai.staff.show import counted
 from evennia_ai.staff.status import game_usage, status_lines
-from evennia_ai.turns.state import SCRIPT, is_sound
+from evennia_ai.turns.assistant import SCRIPT, is_sound
 
 # Less room than this on a disk is worth a remark.
 _ROOM_MB = 100
@@ -126,8 +127,8 @@ def check_wiring(in_game: bool) -> Check:
 def check_tools(in_game: bool) -> Check:
     """Features and the game's own tools can be loaded, made and described."""
     broken: list[str] = []
-    features = conf.features(lambda error: broken.append(str(error)))
-    tools = conf.usable_tools(features, lambda error: broken.append(str(error)))
+    features = listed_features(lambda error: broken.append(str(error)))
+    tools = usable_tools(features, lambda error: broken.append(str(error)))
     if not broken:
         return _fine(f"{len(tools)} tools can be used")
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""

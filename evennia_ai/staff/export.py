@@ -20,8 +20,8 @@ from evennia_ai.history.messages import utc_iso
 from evennia_ai.options import OPTIONS, check_option
 from evennia_ai.privacy.export import export_folder, write_export
 from evennia_ai.staff.configuration import Tuning
-from evennia_ai.turns.state import SCRIPT
-from evennia_ai.turns.tools.waiting import KEY as WAITING
+from evennia_ai.turns.assistant import SCRIPT
+from evennia_ai.turns.waiting import KEY as WAITING
 
 # What an imported assistant does not take: it begins switched on, with nothing waiting and with
 # nobody of another game to report to.

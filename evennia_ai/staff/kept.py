@@ -31,7 +31,6 @@ from evennia_ai.rag_memory.ledger import (
 from evennia_ai.staff.acts import Acts
 from evennia_ai.staff.explanation import newest_lines
 from evennia_ai.staff.show import audience_mark, moment
-from evennia_ai.turns.moderation import judge
 
 
 @dataclass(slots=True)
@@ -135,7 +134,7 @@ class KeptOf:
         if len(text) > TEXT_CHARS:
             raise Refusal(f"Write at most {TEXT_CHARS} characters; these are {len(text)}.")
         script, notes = self.script, list[Note]()
-        text = yield judge(script, "heard", text, self.speaker, "page", not is_public)
+        text = yield script.judge("heard", text, self.speaker, "page", not is_public)
         if not text:
             raise Refusal("The game's moderation refuses these words.")
 

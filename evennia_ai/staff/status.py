@@ -17,8 +17,7 @@ from evennia_ai.sleep.compaction.compact import no_room, report_line
 from evennia_ai.sleep.compaction.plan import STALE
 from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.staff.show import ago, counted, moment, price_of
-from evennia_ai.turns.spend import SharedSpend
-from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder
+from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder, SharedSpend
 from evennia_ai.turns.tools.execution import waiting_calls
 
 if TYPE_CHECKING:

@@ -4,16 +4,17 @@ At a bound, while somebody waits, the model is asked once more without tools, th
 model; if that says nothing either, a sign is shown.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
-from twisted.internet.defer import inlineCallbacks
+from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
+from evennia_ai.feature import Feature
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import (
     ANSWERED,
@@ -37,6 +38,7 @@ from evennia_ai.llm_interaction.prompt import (
 from evennia_ai.llm_interaction.reply import CLEANED_CHARS, clean_reply, said_once
 from evennia_ai.llm_interaction.tool_calls import storable_call
 from evennia_ai.llm_interaction.values import (
+    READ_AHEAD,
     ModelReply,
     ModelRequest,
     TurnReport,
@@ -45,14 +47,22 @@ from evennia_ai.llm_interaction.values import (
 )
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
-from evennia_ai.turns.moderation import judge_call, judge_said
-from evennia_ai.turns.tools.asking import read_answer, show_question
-from evennia_ai.turns.tools.base import ToolCall, ToolContext
-from evennia_ai.turns.tools.execution import Outcome, batches, run_call
+from evennia_ai.sleep.compaction.compact import check_room
+from evennia_ai.turns.assistant import Assistant
+from evennia_ai.turns.runtime import Group
+from evennia_ai.turns.spend import SpendHandler
+from evennia_ai.turns.tools.base import NOT_SAID, ToolCall, ToolContext, ToolRegistry
+from evennia_ai.turns.tools.execution import (
+    Outcome,
+    batches,
+    read_answer,
+    run_call,
+    show_question,
+)
 
-if TYPE_CHECKING:
-    from evennia_ai.turns.assistant import Assistant
-
+T = TypeVar("T")
+# While no model answers, those who wait are shown so at most this often.
+TROUBLE_SHOWN_S = 60.0
 # Characters of a reply that are compared with the memories in its prompt, a few milliseconds.
 _DRAWN_CHARS = 8_000
 # Tokens one turn may use, in full contexts: enough for eight calls at half a context each.
@@ -75,8 +85,121 @@ REMEMBERED_IMPORTANCE = 8
 OWN, LAST, OFFLINE = range(3)
 
 
+class Agent(Assistant):
+    """An assistant that asks a model and acts.
+
+    Attributes:
+        tools: What it can do.
+        features: Those that the game lists.
+        known_features: Those, and all others that ship: what they have stored is forgotten, too.
+    """
+
+    tools: ToolRegistry
+    features: Sequence[Feature]
+    known_features: Sequence[Feature]
+
+    @cached_property
+    def spend(self) -> SpendHandler:
+        """What its calls cost, and the one way to a model."""
+        return SpendHandler(self, self.read_ahead)
+
+    def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
+        """Think and act until done; see the function."""
+        return run_turn(self, request)
+
+    def read_ahead(self, asker: str = "") -> Deferred[None]:
+        """Let its model read what an answer to somebody (stable id) will begin with, if it is ours.
+
+        A model on the game's machine may read a prompt for a minute. Its server keeps what it has
+        read, so that a later prompt that begins in the same way is read in a moment. Nothing is
+        said or learned, nobody is billed, and no cap is used up. Fires when it is over, whatever
+        came of it.
+        """
+        is_own = self.enabled and self.mind.model.facts(self.model_name).own
+        if not is_own or self.limits().only_talks or self.spend.own_wait_s():
+            return succeed(None)
+        prompt = draft_prompt(self, TurnRequest(asker=asker))
+        request = model_request(self, prompt, READ_AHEAD, max_tokens=1)
+        self.log(f"{self.model_name} reads {request.prompt_tokens:,} tokens ahead")
+        return self.spend.read_ahead(request).addCallbacks(
+            lambda reply: self.log(f"{self.model_name} has read ahead in {reply.seconds:.1f} s"),
+            lambda failure: self.log(f"reading ahead: {failure.getErrorMessage()}"),
+        )
+
+    def of_features(self, ask: Callable[[Feature], T]) -> list[T | None]:
+        """What each feature answers; None for one that raises, which is logged."""
+        return [
+            self.survived(f"the feature {feature.name}", partial(ask, feature), None)
+            for feature in self.features
+        ]
+
+    def on_mind(self, turn: TurnRequest, present: Mapping[str, str]) -> list[str]:
+        """What features add to a prompt, a line each."""
+        added = self.of_features(lambda each: [*each.lines(self, turn, present)])
+        return [line for lines in added for line in lines or ()]
+
+    def model_failed(self, error: ModelError, request: TurnRequest) -> None:
+        """No model answered: show it to those who wait, and alert staff once for a model."""
+        name, fallback = self.model_name, self.config.llm_offline_fallback
+        if name not in self.mind.down:
+            self.mind.down.add(name)
+            instead = "the offline model answers" if fallback else "what was asked is tried again"
+            self.alert(f"no model answers ({error}); {instead} until one does")
+            self.runtime.error_passes = True
+        else:
+            self.log(f"no model answers: {error}", warning=True)
+        runtime = self.runtime
+        runtime.counts["model failures"] += 1
+        is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
+        emote = self.emote("trouble", request.asker or "")
+        if emote and is_due:
+            runtime.trouble_shown_at = self.now()
+            self.game.show(emote, request.audience, request.channel, request.asker)
+
+    def model_answered(self) -> None:
+        """A model answered; tell staff if it had been down."""
+        if self.model_name in self.mind.down:
+            self.mind.down.discard(self.model_name)
+            self.tell_staff(f"{self.obj.key}: the model answers again")
+
+    def turn_failed(self, error: Exception, group: Group, is_shown: bool) -> None:
+        """A turn broke off: keep the question, show it to who asked, unless it `is_shown`.
+
+        What cannot be stored is tried again for as long as that lasts, and told as such.
+        """
+        runtime, is_model = self.runtime, isinstance(error, ModelError)
+        if not is_model:  # staff know of a model that is down
+            self.log_error("turn", error)
+        if isinstance(error, self.cannot_store):
+            runtime.postpone(group, self.now(), gives_up=False)
+            self.survived("telling staff", partial(self.storing_failed, error), None)
+            return
+        runtime.error_passes = True
+        known = runtime.unanswered.get(group.key)
+        if not runtime.postpone(group, self.now()):
+            tell = self.trouble if is_model else self.alert
+            tell(f"gave up answering {group.events[-1].speaker_name}, after several tries: {error}")
+        elif not is_shown and (known is None or known.group != group):
+            runtime.trouble_shown_at = self.now()
+            self.show_to(group, "trouble")
+
+    def may_embed(self, texts: Iterable[str]) -> bool:
+        """Whether texts may be embedded now."""
+        return self.spend.may_embed(texts)
+
+    def repair_when_ready(self) -> None:
+        """Repair compactions and the index."""
+        self.memory.empty_outbox()
+        self.memory.mend()
+        check_room(self)
+
+    def over_spend(self) -> bool:
+        """Whether a cap lets no call be made for the assistant itself."""
+        return self.spend.reached() is not None
+
+
 @inlineCallbacks
-def run_turn(script: Assistant, request: TurnRequest) -> Steps[TurnReport]:
+def run_turn(script: Agent, request: TurnRequest) -> Steps[TurnReport]:
     """Think and act until done.
 
     Each reply is stored before its tools run, and their results after it. If a crash, a stop or
@@ -123,11 +246,12 @@ class _Answer:
 class _Turn:
     """One turn that runs: what it is for, and what it has done so far."""
 
-    def __init__(self, script: Assistant, request: TurnRequest):
+    def __init__(self, script: Agent, request: TurnRequest):
         self.script, self.character, self.request = script, script.obj, request
         self.report = TurnReport()
         self.tools = ToolContext(
             script,
+            script.tools,
             request.audience,
             request.asker,
             request.channel,
@@ -392,13 +516,29 @@ class _Turn:
         script, private_talk = self.script, is_private(self.request.audience)
         whole, passed = text, []
         if text:
-            text = yield judge_said(script, text, self._channel, private_talk)
+            text = yield script.judge_said(text, self._channel, private_talk)
         for call in calls:
-            passed.append((yield judge_call(script, call, private_talk)))
+            passed.append((yield self.judged(call, private_talk)))
         self.replaced += (text,) if text != whole else ()
         self.is_moderated = self.is_moderated or text != whole or passed != list(calls)
         self.is_refused = bool(whole and not text)
         return text, passed
+
+    @inlineCallbacks
+    def judged(self, call: ToolCall, private_talk: bool) -> Steps[ToolCall]:
+        """Fires with a tool call as it may be stored and run.
+
+        If what it says is refused, its text is `NOT_SAID`, which no tool says.
+        """
+        text = call.arguments.get("text")
+        if not call.tool.speaks or call.fault or not isinstance(text, str):
+            return call  # what cannot be read is not run either
+        passed = yield self.script.judge_said(text, call.name, private_talk or call.tool.to_one)
+        if passed == text:
+            return call
+        arguments = {**call.arguments, "text": passed or NOT_SAID}
+        function = {**call.raw["function"], "arguments": json.dumps(arguments, ensure_ascii=False)}
+        return replace(call, arguments=arguments, raw={**call.raw, "function": function})
 
     @inlineCallbacks
     def act(self, text: str, calls: Sequence[ToolCall], reply: ModelReply) -> Steps[list[Outcome]]:

@@ -1,21 +1,42 @@
-"""What an assistant in a game and a fake one have in common: its handlers, made at first use."""
+"""An assistant as its tools, its features and services know it: what it stores and can look up.
+
+An odd value in one of its Attributes counts as nothing stored, and is put aside (`history.stored`)
+before something else is written in its place. `turns.agent_loop.Agent` asks a model, too.
+"""
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, cached_property, partial
-from typing import Any, Protocol, TypeVar
+from operator import is_not
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks
 from twisted.python.failure import Failure
 
 from evennia_ai import conf
-from evennia_ai.errors import ModelError, ToolError
-from evennia_ai.feature import CATEGORIES, Feature
+from evennia_ai.background import Steps
+from evennia_ai.errors import ConfigError, ToolError
+from evennia_ai.history.audience import is_private
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import ANSWERED, ASKER, Message, Speaker
-from evennia_ai.history.stored import Cache, Store, Stored, records
+from evennia_ai.history.stored import (
+    Cache,
+    Reader,
+    Store,
+    Stored,
+    Unreadable,
+    as_dict,
+    as_plain,
+    each_readable,
+    reader_of,
+    records,
+)
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.tables import AUTO, language_of, language_of_most, line_in
+from evennia_ai.language.words import storable
+from evennia_ai.life import Tools
 from evennia_ai.llm_interaction.budget import (
     PLAIN_SUMMARY_TOKENS,
     TAIL_TOKENS,
@@ -25,33 +46,270 @@ from evennia_ai.llm_interaction.budget import (
 )
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
-from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
-from evennia_ai.options import EMOTES, AssistantConfig, Layer
+from evennia_ai.options import (
+    EMOTES,
+    OPTIONS,
+    OWN_LIMITS,
+    AssistantConfig,
+    Configuration,
+    Layer,
+    check_option,
+    configured,
+)
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entity_store import Character, EntityHandler
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler
 from evennia_ai.rag_memory.memory import LifeMemory, RecallJobs
-from evennia_ai.rag_memory.seen import Quarantine, Seen
+from evennia_ai.rag_memory.seen import KEY as QUARANTINE
+from evennia_ai.rag_memory.seen import Quarantine, Quarantined, Seen
 from evennia_ai.recall.values import seconds
-from evennia_ai.sleep.compaction.compact import check_room
-from evennia_ai.turns.agent_loop import run_turn
-from evennia_ai.turns.moderation import Moderator, moderate
-from evennia_ai.turns.runtime import UNJUDGED, Group, Runtime, Unanswered, by_speaker, wants_answer
-from evennia_ai.turns.spend import SharedSpend, SpendHandler
-from evennia_ai.turns.state import StateHandler
+from evennia_ai.sleep.sleeper import SleepReport
+from evennia_ai.turns.moderation import ALERT_EVERY_S, Moderator, where
+from evennia_ai.turns.runtime import (
+    UNJUDGED,
+    Group,
+    Runtime,
+    Unanswered,
+    Used,
+    by_speaker,
+    wants_answer,
+)
+from evennia_ai.turns.spend_book import SharedSpend, lifts
 from evennia_ai.turns.surroundings import Game
-from evennia_ai.turns.tools.execution import ToolRegistry
+from evennia_ai.turns.waiting import KEY as WAITING
+from evennia_ai.turns.waiting import WaitingCalls
 
-# While no model answers, those who wait are shown so at most this often.
-TROUBLE_SHOWN_S = 60.0
+T = TypeVar("T")
+R = TypeVar("R", bound=Stored)
+# How the categories of Attributes begin in which features store what they store.
+FEATURES = "ai_feature_"
 # Time that a restart may take without making what was heard before it too old to answer.
 RESTART_S = 60.0
 # Newest lines of somebody that tell their language.
 HEARD_LAST = 50
+_UNSET = object()
+# The shape of what assistants store. A release that changes it counts up, and brings what older
+# ones stored up to date.
+VERSION = 1
+VERSION_KEY = "schema_version"
+AWAKE, SLEEP = "awake", "sleep"
+# Where the queue of heard lines is kept: its first page, and the category of the others.
+QUEUE, MORE_QUEUE = "event_queue", "ai_queue"
+# Lines on a page of the queue: one more line writes its page, not the whole queue.
+QUEUE_PAGE = 16
+Place = tuple[str | None, str]
 
-T = TypeVar("T")
-R = TypeVar("R", bound=Stored)
+
+def _queue_place(number: int) -> tuple[str, str | None]:
+    return (f"{number:06d}", MORE_QUEUE) if number else (QUEUE, None)
+
+
+# What the Attributes of the script hold that this package writes and others may change.
+_KINDS: Mapping[str, Any] = {
+    "enabled": bool,
+    "dreamt": bool,
+    "compaction_hold": bool,
+    "operating_mode": Literal["awake", "sleep"],
+    "sleep_phase": Literal["sleeping", "dreaming", "waking"],
+    "summaries_stale": list[str],
+    "summaries_remade": list[float],
+    "conversation_begun": str,
+    "context_signals": dict[str, Any],
+    "routine_done": str,
+    "routine_alert": str,
+    "compaction_outbox": list[str],
+    "nights_done": dict[str, Any],
+    QUEUE: list[dict[str, Any]],
+    WAITING: WaitingCalls,
+    "initiative_used": Used,
+    QUARANTINE: Quarantined,
+    "greeted": dict[str, Any],
+    "last_extraction": list[str],
+    "last_compaction": dict[str, Any],
+    "last_sleep": SleepReport,
+}
+SCRIPT: Mapping[Place, Reader] = {(None, key): reader_of(kind) for key, kind in _KINDS.items()}
+# What is read as a whole, and put aside where it cannot be.
+BODY: Mapping[Place, Reader] = {(None, "journal"): reader_of(dict[str, Any])}
+# Attributes that are loaded together with the options, in one query.
+RUNTIME_KEYS = (*_KINDS, "conversation_history", "conversation_tail")
+
+
+def is_sound(read: Reader, value: object) -> bool:
+    """Whether a stored value can be used; None counts as nothing stored."""
+    try:
+        if value is not None:
+            read(value)
+    except Unreadable:
+        return False
+    return True
+
+
+class Kept(Generic[T]):
+    """An Attribute of the script as a value.
+
+    It is `empty` where nothing is stored that can be read, and written only where that changes it.
+    """
+
+    def __init__(self, key: str, empty: T):
+        self._key, self._empty = key, empty
+
+    def __get__(self, state: "StateHandler", owner: object) -> T:
+        value = state.store.get(self._key)
+        try:
+            return self._empty if value is None else SCRIPT[None, self._key](value)
+        except Unreadable:
+            return self._empty
+
+    def __set__(self, state: "StateHandler", value: T) -> None:
+        if value != self.__get__(state, None):
+            state.store.set(self._key, as_plain(value))
+
+
+class StateHandler:
+    """Reads and writes the script's runtime and configuration Attributes."""
+
+    mode: Kept[str] = Kept("operating_mode", AWAKE)  # ``awake`` or ``sleep``
+    phase = Kept[str | None]("sleep_phase", None)  # in sleep; None awake
+    dreamt = Kept("dreamt", False)  # whether the memory steps ran in this sleep
+    # Whether automatic compaction waits for a manual one, after a rollback.
+    hold = Kept("compaction_hold", False)
+    signals = Kept[dict[str, Any]]("context_signals", {})  # context signals that are set
+    last_sleep = Kept("last_sleep", SleepReport())
+    extracted = Kept[list[str]]("last_extraction", [])  # ids, since the last compaction
+    # Ids of summaries that were emptied, as something was forgotten, to be made again.
+    stale = Kept[list[str]]("summaries_stale", [])
+    # When such were made again in the last day, seconds since the epoch.
+    remade = Kept[list[float]]("summaries_remade", [])
+    # Ids that rollbacks withdrew and that must still leave index and semantic memory.
+    outbox = Kept[list[str]]("compaction_outbox", [])
+    # How far the nights have come, by step: a page of the journal, or seconds since the epoch.
+    nights = Kept[dict[str, Any]]("nights_done", {})
+    routine = Kept("routine_done", "")  # the entry of its routine that it did last
+    routine_alert = Kept("routine_alert", "")  # the one that staff were told it cannot follow
+    waiting = Kept(WAITING, WaitingCalls())  # calls of tools that wait for approval
+    unasked = Kept("initiative_used", Used())  # when it spoke unasked of late
+
+    def __init__(self, assistant: "Assistant"):
+        self._assistant, self.store = assistant, assistant.store
+        self._reported: set[tuple[str, str]] = set()
+        self._stamps: tuple[object, ...] | None = None
+        self._shared: tuple[Layer, ...] = ()
+        self.configuration = Configuration()  # as it was last read
+        self._pinned: AssistantConfig | None = None
+        self._queue: dict[int, list[Message]] | None = None  # the saved queue, by pages
+        self.store.preload((*OPTIONS, *RUNTIME_KEYS))
+
+    @contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Read the configuration only once during synchronous work."""
+        before = self._pinned
+        self._pinned = self.config()
+        try:
+            yield
+        finally:
+            self._pinned = before
+
+    def config(self) -> AssistantConfig:
+        """The configuration now; read again when an Attribute was changed."""
+        if self._pinned is not None:
+            return self._pinned
+        assistant = self._assistant
+        limits = assistant.shared_spend.limits_of(assistant.scope)
+        layers = assistant.shared_options()
+        stamps, before = (*self.store.stamps(OPTIONS), limits), self._stamps
+        if before is None or layers != self._shared or any(map(is_not, before, stamps)):
+            self._stamps, self._shared = stamps, layers
+            self.configuration = self._read(layers, limits)
+            for problem in self.configuration.problems:
+                if (problem.name, problem.value) not in self._reported:
+                    self._reported.add((problem.name, problem.value))
+                    self._assistant.trouble(str(problem))
+        return self.configuration.config
+
+    def _read(self, layers: tuple[Layer, ...], limits: Mapping[str, float]) -> Configuration:
+        values = {name: self.store.get(name, default=_UNSET) for name in OPTIONS}
+        own = {name: value for name, value in values.items() if value is not _UNSET}
+        result = configured(*layers, Layer("set here", own, self._assistant.allowed))
+        caps = result.config.spend_caps
+        bounds = {**configured(*layers).config.spend_caps, **limits}
+        kept = {name: cap for name, cap in bounds.items() if lifts(cap, caps.get(name))}
+        config = result.config.model_copy(update={"spend_caps": {**caps, **kept}})
+        return replace(result, config=config)
+
+    def own(self, name: str) -> Any:
+        """An option as it is stored for this assistant, in a form that can be used; else None."""
+        try:
+            return check_option(name, self.store.get(name))
+        except ConfigError:
+            return None
+
+    def set_mode(self, mode: str, phase: str | None = None) -> None:
+        """Change mode and phase together."""
+        with self.store.transaction():
+            self.mode, self.phase = mode, phase
+            if mode == AWAKE:
+                self.dreamt = False
+
+    def load_queue(self) -> list[Message]:
+        """Events that were heard but not yet in the history when they were last saved.
+
+        One put in by hand is no event: it could be an order in the name of somebody else.
+        """
+        return [event for page in self._load_queue().values() for event in page]
+
+    def _load_queue(self) -> dict[int, list[Message]]:
+        """The stored pages of the queue by number, the first under `QUEUE`."""
+        numbers = (int(key) for key in self.store.keys(MORE_QUEUE) if key.isdigit())
+        pages = {}
+        for number in (0, *sorted(numbers)):
+            items = self.store.get_own(*_queue_place(number))
+            pages[number] = each_readable(items, Message.from_dict, [])
+        return pages
+
+    def save_queue(self, events: Sequence[Message]) -> None:
+        """Save the events not yet in the history: the pages on which something changed."""
+        before = self._queue if self._queue is not None else self._load_queue()
+        waiting, pages = {event.id: event for event in events}, dict[int, list[Message]]()
+        for number, page in before.items():
+            pages[number] = [waiting.pop(e.id) for e in page if e.id in waiting]
+        last = max((number for number, page in pages.items() if page), default=0)
+        for event in waiting.values():
+            if len(pages.setdefault(last, [])) >= QUEUE_PAGE:
+                last += 1
+            pages.setdefault(last, []).append(event)
+        self._queue = None  # what is stored, if a transaction around this is rolled back
+        with self.store.transaction():
+            for number, page in pages.items():
+                key, category = _queue_place(number)
+                if category and not page:
+                    self.store.delete(key, category)
+                elif page != before.get(number, []):
+                    self.store.set(key, as_plain(page), category)
+        left = {number: page for number, page in pages.items() if page or not number}
+        self.store.on_commit(partial(setattr, self, "_queue", left))
+
+    def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:
+        """Store options, as `check_option` returns them; those `unset` take their default."""
+        with self.store.transaction():
+            for name, value in values.items():
+                self.store.set(name, value)
+            for name in unset:
+                self.store.delete(name)
+            if "spend_caps" in values or "spend_caps" in unset:
+                self._keep_limits(as_dict(values.get("spend_caps")))
+
+    def configure_as(self, other: "StateHandler") -> None:
+        """Take over the options that another assistant has set."""
+        names = [name for name in OPTIONS if other.store.stamp(name) is not None]
+        self.configure({name: other.store.get(name) for name in names})
+        self._keep_limits(other.config().spend_caps)
+
+    def _keep_limits(self, caps: Mapping[str, float | None]) -> None:
+        """Keep caps where Evennia's commands do not reach them."""
+        limits = {name: caps.get(name) for name in OWN_LIMITS}
+        self._assistant.shared_spend.keep_limits(self._assistant.scope, limits)
 
 
 class Mind(Protocol):
@@ -76,8 +334,7 @@ class Assistant:
         ready: Whether everything slow is loaded, so that ticks may think.
         runtime: What is in memory while the server runs.
         mind: What computes or waits for it.
-        features: Those that the game lists.
-        known_features: Those, and all others that ship: what they have stored is forgotten, too.
+        tools: What it can do.
         moderator: Asks the game's own function what may be heard and said; None if there is none.
         count: Tokens of a short text for its model; long ones are counted by way of `mind.work`.
         breathe: Lets others have a turn between two steps of long work; fires when that is over.
@@ -97,9 +354,7 @@ class Assistant:
     runtime: Runtime
     mind: Mind
     game: Game
-    tools: ToolRegistry
-    features: Sequence[Feature]
-    known_features: Sequence[Feature]
+    tools: Tools
     moderator: Moderator | None
     shared_spend: SharedSpend
     model_name: str
@@ -115,6 +370,7 @@ class Assistant:
     trouble: Callable[[str], None]
     alert: Callable[[str], None]
     log: Callable[..., None]
+    may_embed: Callable[[Iterable[str]], bool]
     tell_staff: Callable[..., None]
     audit: Callable[..., None]
     spent: Callable[..., None]
@@ -153,18 +409,13 @@ class Assistant:
     @cached_property
     def records(self) -> Callable[[str, type[R]], Cache[R]]:
         """What a feature stores of it: records by the feature's name and their kind."""
-        made: Any = cache(lambda name, kind: records(self.store, CATEGORIES + name, kind))
+        made: Any = cache(lambda name, kind: records(self.store, FEATURES + name, kind))
         return made  # type: ignore[no-any-return]
 
     def who(self, person: Any) -> Speaker:
         """Name and stable id of a person; a game knows them by their objects, too."""
         known: Speaker = person
         return known
-
-    @cached_property
-    def spend(self) -> SpendHandler:
-        """What its calls cost, and the one way to a model."""
-        return SpendHandler(self, self.shared_spend)
 
     @property
     def budgets(self) -> BudgetLog:
@@ -184,7 +435,7 @@ class Assistant:
             notes=lambda: self.ledger.entries(),
             on_new_index=lambda: self.memory.mend(whole=True),
             traits=lambda: self.tools.traits,
-            may_embed=lambda texts: self.spend.may_embed(texts),
+            may_embed=lambda texts: self.may_embed(texts),
             quarantine=Quarantine(self),
             work=self.mind.work,
             history=lambda: self.history,
@@ -224,7 +475,8 @@ class Assistant:
             min(summary, PLAIN_SUMMARY_TOKENS) if is_base else summary,
             config.ledger_max_tokens,
         )
-        facts, call = self.mind.model.facts(name), self.spend.call_limits.get("tokens")
+        call = self.shared_spend.call_limits(config.spend_caps).get("tokens")
+        facts = self.mind.model.facts(name)
         fixed = self.runtime.fixed_tokens
         return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base)
 
@@ -250,10 +502,6 @@ class Assistant:
         self.runtime.last_turn_at = 0.0
         self.runtime.last_heard_at = self.now()
         self.log("wakes up")
-
-    def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
-        """Think and act until done; see `turns.agent_loop.run_turn`."""
-        return run_turn(self, request)
 
     def run_exclusive(self, function: Callable[[], Any]) -> Deferred[Any]:
         """Run something while no tick runs, after the one in flight; fires with its result.
@@ -287,13 +535,6 @@ class Assistant:
             result.addErrback(failed)
         return result
 
-    def of_features(self, ask: Callable[[Feature], T]) -> list[T | None]:
-        """What each feature answers; None for one that raises, which is logged."""
-        return [
-            self.survived(f"the feature {feature.name}", partial(ask, feature), None)
-            for feature in self.features
-        ]
-
     def between_turns(self, function: Callable[[], Any]) -> Deferred[Any]:
         """As `run_exclusive`, for something short, beside a compaction in the background."""
 
@@ -304,55 +545,55 @@ class Assistant:
 
         return self.runtime.lock.run_next(function).addBoth(answer)
 
-    def on_mind(self, turn: TurnRequest, present: Mapping[str, str]) -> list[str]:
-        """What features add to a prompt, a line each."""
-        added = self.of_features(lambda each: [*each.lines(self, turn, present)])
-        return [line for lines in added for line in lines or ()]
+    @inlineCallbacks
+    def moderate(self, event: Message) -> Steps[None]:
+        """Have a queued event judged; it stays in its place in the queue, or leaves it."""
+        speaker = Speaker(event.speaker_name, event.speaker_id)
+        is_secret = is_private(event.audience)
+        text = yield self.judge("heard", event.content, speaker, event.channel, is_secret)
+        self.runtime.judged(event.id, text)
+        if self.pk and self.runtime.is_called():
+            self.called()
 
-    def model_failed(self, error: ModelError, request: TurnRequest) -> None:
-        """No model answered: show it to those who wait, and alert staff once for a model."""
-        name, fallback = self.model_name, self.config.llm_offline_fallback
-        if name not in self.mind.down:
-            self.mind.down.add(name)
-            instead = "the offline model answers" if fallback else "what was asked is tried again"
-            self.alert(f"no model answers ({error}); {instead} until one does")
-            self.runtime.error_passes = True
-        else:
-            self.log(f"no model answers: {error}", warning=True)
-        runtime = self.runtime
-        runtime.counts["model failures"] += 1
-        is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
-        emote = self.emote("trouble", request.asker or "")
-        if emote and is_due:
-            runtime.trouble_shown_at = self.now()
-            self.game.show(emote, request.audience, request.channel, request.asker)
+    def judge_said(self, text: str, channel: str, private: bool) -> Deferred[str]:
+        """Fires with what may be said instead of a text: the same, another, or an empty one."""
+        speaker = Speaker(self.obj.key, self.obj.stable_id)
+        return self.judge("said", text, speaker, channel, private)
 
-    def model_answered(self) -> None:
-        """A model answered; tell staff if it had been down."""
-        if self.model_name in self.mind.down:
-            self.mind.down.discard(self.model_name)
-            self.tell_staff(f"{self.obj.key}: the model answers again")
+    @inlineCallbacks
+    def judge(
+        self, kind: str, text: str, speaker: Speaker, channel: str, private: bool
+    ) -> Steps[str]:
+        """Fires with the text to go on with, empty if it is refused; fails only if cancelled.
 
-    def turn_failed(self, error: Exception, group: Group, is_shown: bool) -> None:
-        """A turn broke off: keep the question, show it to who asked, unless it `is_shown`.
-
-        What cannot be stored is tried again for as long as that lasts, and told as such.
+        Where the function fails, what was heard passes, as everybody there heard it too, and
+        nothing is said. The audit log never gets the text: `aiforget` would not find it there.
         """
-        runtime, is_model = self.runtime, isinstance(error, ModelError)
-        if not is_model:  # staff know of a model that is down
-            self.log_error("turn", error)
-        if isinstance(error, self.cannot_store):
-            runtime.postpone(group, self.now(), gives_up=False)
-            self.survived("telling staff", partial(self.storing_failed, error), None)
-            return
-        runtime.error_passes = True
-        known = runtime.unanswered.get(group.key)
-        if not runtime.postpone(group, self.now()):
-            tell = self.trouble if is_model else self.alert
-            tell(f"gave up answering {group.events[-1].speaker_name}, after several tries: {error}")
-        elif not is_shown and (known is None or known.group != group):
-            runtime.trouble_shown_at = self.now()
-            self.show_to(group, "trouble")
+        moderator = self.moderator
+        if moderator is None:  # the setting was removed while the event waited in the saved queue
+            return text
+        facts = {"speaker_id": speaker.id, "channel": channel, "private": private}
+        about = {"kind": kind, "assistant": self.key, "speaker": speaker.key, **facts}
+        try:
+            answer = yield moderator.ask(text, about)
+        except (GeneratorExit, CancelledError):
+            raise  # the server stops; the next start asks again
+        except BaseException as error:  # noqa: BLE001 - a game's own function may raise anything
+            why = where(error)
+            self.audit("moderation", verdict="failed", of=kind, **facts, why=why)
+            if self.now() - moderator.told_at > ALERT_EVERY_S:
+                moderator.told_at = self.now()
+                told = (
+                    f"moderation failed ({why}): while it does, what is heard passes and nothing "
+                    "is said. Later failures are in the audit log."
+                )
+                self.survived("telling staff", lambda: self.alert(told), None)
+            return text if kind == "heard" else ""
+        passed = storable(answer) if answer and answer.strip() else ""
+        if passed != text:
+            verdict = "replaced" if passed else "refused"
+            self.audit("moderation", verdict=verdict, of=kind, **facts)
+        return passed
 
     def emote(self, occasion: str, person: str = "") -> str | None:
         """What players see of it at an occasion: its own words, else those of its language.
@@ -403,10 +644,6 @@ class Assistant:
         if emote := self.emote(occasion, last.speaker_id):
             self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
 
-    def over_spend(self) -> bool:
-        """Whether a cap lets no call be made for the assistant itself."""
-        return self.spend.reached() is not None
-
     def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""
         if not self.runtime.queue_saved:
@@ -422,12 +659,6 @@ class Assistant:
         if self.state.phase in ("dreaming", "waking"):
             self.state.set_mode("sleep", "sleeping")
         self._restore_queue()
-
-    def repair_when_ready(self) -> None:
-        """Repair compactions and the index."""
-        self.memory.empty_outbox()
-        self.memory.mend()
-        check_room(self)
 
     def _restore_queue(self) -> None:
         """Queue again what was heard but not stored, and turns that were not finished."""
@@ -446,7 +677,7 @@ class Assistant:
         self.runtime.queue_saved = False
         for event in lost:
             if UNJUDGED in event.metadata:
-                moderate(self, event)
+                self.moderate(event)
         live = {message.id: message for message in self.history.messages()}
         for group in by_speaker(m for m in stored if m.id in live and wants_answer(m)):
             newest = group.events[-1].id

@@ -5,6 +5,7 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 """
 
 import json
+import re
 import time
 import zlib
 from collections import Counter, defaultdict, deque
@@ -20,12 +21,12 @@ from twisted.python.failure import Failure
 
 from evennia_ai.background import TurnLock
 from evennia_ai.history.messages import SPEECH, Message, is_by, utc_iso
-from evennia_ai.language.tables import DEFAULT, language_of
+from evennia_ai.history.stored import Stored
+from evennia_ai.language.script import folded
+from evennia_ai.language.tables import DEFAULT, each_phrase, language_of
 from evennia_ai.llm_interaction.budget import BudgetLog
 from evennia_ai.llm_interaction.values import ShownNotes
 from evennia_ai.options import AssistantConfig
-from evennia_ai.turns.initiative import Cue
-from evennia_ai.turns.tools.asking import Proposal
 
 T = TypeVar("T")
 
@@ -105,6 +106,89 @@ SPEAKERS_KEPT = 200
 PROMPTS_KEPT = 8
 # Time in which the same error is not logged again.
 REPEATED_S = 600.0
+
+
+# It speaks unasked only when nobody has spoken for this long, and to players who did something in
+# the last ten minutes.
+QUIET_S, IDLE_S = 120.0, 600.0
+# A reason is of use for this long; and most characters of one.
+CUE_S, CUE_CHARS = 300.0, 300
+# Lines in a row that nobody answers, most; and the share of a spend limit for such turns.
+MOST_UNANSWERED, SPEND_SHARE = 2, 0.5
+HOUR_S = 3600.0
+QUIET = "it has been quiet here for a while"
+# How long a yes confirms what the asker was last asked.
+CONFIRM_S = 120.0
+# A line that confirms holds words of these two lists alone, and one of the first at least.
+YES = frozenset(phrase for phrase in each_phrase("yes") if " " not in phrase)
+BESIDE = frozenset(
+    word
+    for key in ("yes", "please", "thanks")
+    for phrase in each_phrase(key)
+    for word in phrase.split()
+)
+_SEPARATORS = re.compile(r"[\s.,:;!?¡¿…。、，！؟-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A reason to speak unasked, given at a time (seconds since the epoch)."""
+
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Used(Stored):
+    """The unasked turns of the last hour."""
+
+    at: tuple[float, ...] = ()  # when they were, seconds since the epoch, oldest first
+    unanswered: int = 0  # their lines in a row that nobody had answered at the last of them
+
+    def since(self, now: float, spoke_at: float) -> "Used":
+        """What counts now, when a player spoke last at `spoke_at`.
+
+        Times ahead of a clock that was set back do not count.
+        """
+        is_answered = bool(self.at) and spoke_at > self.at[-1]
+        # The newest stays: what nobody answers then is still not answered.
+        at = tuple(each for each in self.at if 0 <= now - each < HOUR_S or each == self.at[-1])
+        return Used(at, 0 if is_answered else self.unanswered)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An act that waits for its asker's yes."""
+
+    tool: str  # the tool's name
+    arguments: str  # its values as JSON, keys sorted, the stable ids of objects for their names
+    question: str = field(default="", compare=False)  # what the asker is shown
+    at: float = field(default=0.0, compare=False)  # when that was, seconds since the epoch
+    # Id of the line that its asker spoke next, and whether somebody else spoke before.
+    next_line: str = field(default="", compare=False)
+    is_crossed: bool = field(default=False, compare=False)
+
+    def heard(self, line: Message, asker: str) -> "Proposal":
+        """The same after a line that the assistant heard."""
+        if self.next_line:
+            return self
+        if line.speaker_id != asker:
+            return replace(self, is_crossed=True)
+        return self if line.channel == "pose" else replace(self, next_line=line.id)
+
+    def is_confirmed(self, lines: Sequence[str], own: str, now: float) -> bool:
+        """Whether what its asker said next, and in the same turn, is a yes and nothing else.
+
+        Args:
+            lines: Their lines.
+            own: The assistant's name, which may stand beside the yes.
+            now: Seconds since the epoch.
+        """
+        if not 0 <= now - self.at <= CONFIRM_S:
+            return False
+        name = set(_SEPARATORS.split(folded(own)))
+        said = set(filter(None, _SEPARATORS.split(folded(" ".join(lines))))) - name
+        return bool(said & YES) and said <= YES | BESIDE
 
 
 @dataclass

@@ -1,21 +1,29 @@
-"""Amounts that model calls cost, and the caps on what they cost in a day and in a month (UTC).
+"""What model calls cost a game, and the caps on that in a day and in a month (UTC).
 
-All values are plain and frozen. A `SpendTable` adds the amounts up, `assistant.spend` asks it.
+A `SpendTable` adds the amounts up; `SharedSpend` is what all assistants share.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import astuple, dataclass, replace
 from datetime import date, timedelta
 from math import copysign, inf
 from typing import Annotated, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
+from twisted.internet.defer import Deferred, inlineCallbacks
 
+from evennia_ai.background import Steps
+from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.stored import as_amount, as_count, as_time
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
+from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply, ModelRequest
 from evennia_ai.options import UNITS, WINDOWS
 
+# Of a limit by the minute.
+RATE_S = 60.0
+# A model whose trial found nothing is tried out again after this long.
+TRIAL_AGAIN_S = 60.0
 # What was spent further ahead than this was noted while the clock was wrong.
 SET_BACK_S = 2 * 86_400.0
 # Share of a cap at which staff are warned.
@@ -219,3 +227,208 @@ def lifts(before: object, after: object) -> bool:
     if before == after or before is None:
         return False
     return after is None or float(str(after)) > float(str(before))
+
+
+@dataclass(eq=False)
+class RunningCall:
+    """A call that goes on."""
+
+    assistant: str  # the scope of who makes it
+    account: str  # who pays besides; empty for nobody
+    amount: Amount  # what it is likely to cost
+
+    @property
+    def payers(self) -> tuple[Holder, ...]:
+        """Who pays for it."""
+        return GAME, ("assistant", self.assistant), ("account", self.account)
+
+
+@dataclass(eq=False)
+class Made:
+    """A call that a player caused."""
+
+    at: float  # seconds since the epoch; -inf where no model answered, and it counts no more
+    is_offline: bool  # whether the offline model answered it
+
+
+class SharedSpend:
+    """What all assistants of a game share: the table of spend, and the calls that go on.
+
+    Args:
+        table: Where spend is added up.
+        setting: Returns the setting ``EVENNIA_AI_SPEND_CAPS``.
+        runs_here: Returns whether a model, by name, runs on the game's own machine.
+        hidden: Returns the account that stands this month for one that is forgotten.
+    """
+
+    def __init__(
+        self,
+        table: SpendTable,
+        setting: Callable[[], object],
+        runs_here: Callable[[str], bool] = lambda model: False,
+        hidden: Callable[[str], str] = lambda account: "",
+    ):
+        self.table, self.runs_here = table, runs_here
+        self._hidden = hidden
+        self.calls: list[RunningCall] = []
+        self.unpriced: set[str] = set()  # models whose last reply came without a price
+        # What staff were told of caps: the first day that it counts from, and how far.
+        self.alerted: dict[Cap, tuple[str, str]] = {}
+        self._setting = setting
+        self._day = ""  # of the newest call
+        self._limits: dict[str, Mapping[str, float]] = {}  # of assistants, by scope
+        self._tried: dict[str, float] = {}  # when models were last tried out; inf while they are
+        self._made: dict[str, list[Made]] = {}  # the calls that each player caused lately
+
+    def limits(self, scope: str) -> Mapping[str, float]:
+        """The limits of ``game``, ``account``, ``call`` or ``player``."""
+        setting = self._setting()
+        caps = DEFAULT if setting is None else SpendCaps.model_validate(setting)
+        limits = getattr(caps, scope)
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def limits_of(self, assistant: str) -> Mapping[str, float]:
+        """The caps kept for an assistant (scope); the same object until they are changed."""
+        if assistant not in self._limits:
+            self._limits[assistant] = self.table.limits(assistant)
+        return self._limits[assistant]
+
+    def keep_limits(self, assistant: str, limits: Mapping[str, float | None]) -> None:
+        """Keep caps, by `OWN_LIMITS`, out of reach of Evennia's commands; None: no cap."""
+        both = {**self.limits_of(assistant), **limits}
+        self.table.set_limits(assistant, {k: cap for k, cap in both.items() if cap is not None})
+        self._limits.pop(assistant, None)
+
+    def may_call(self, payer: str, now: float, is_offline: bool = False) -> bool:
+        """Whether a player (`GameHandler.payer`), or nobody, may cause a call now.
+
+        Calls of the offline model (`is_offline`) have a limit of their own, against floods.
+        """
+        if not payer:
+            return True
+        made = [call.is_offline for call in self._recent(payer, now)]
+        if made.count(True) >= OFFLINE_A_MINUTE:
+            return False
+        most = self.limits("player").get("calls_minute", CALLS_A_MINUTE)
+        return is_offline or made.count(False) < most
+
+    def note_call(self, payer: str, now: float, is_offline: bool = False) -> Made:
+        """Note a call; players who have caused none lately are forgotten."""
+        made = Made(now, is_offline)
+        if payer:
+            self._made[payer] = [*self._recent(payer, now), made]
+            self._made = {who: calls for who in self._made if (calls := self._recent(who, now))}
+        return made
+
+    def _recent(self, payer: str, now: float) -> list[Made]:
+        return [call for call in self._made.get(payer, ()) if 0 <= now - call.at < RATE_S]
+
+    def call_limits(self, own: Mapping[str, float | None]) -> dict[str, float]:
+        """The limits of one call: ``tokens`` and ``cost``, as far as there are some.
+
+        An assistant may have an `own` one, ``tokens_call``.
+        """
+        limits = dict(self.limits("call"))
+        if (tokens := own.get("tokens_call")) is not None:
+            limits["tokens"] = min(tokens, limits.get("tokens", tokens))
+        return limits
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the game has not set its caps: models on its own machine are spared then."""
+        return self._setting() is None
+
+    def probe(self, client: ModelClient, model: str, now: float) -> Deferred[ModelReply]:
+        """Try a model as `ModelClient.probe`, counted for the game; `SpendError` at its cap."""
+        return self._for_game("probe", client.probe, model, now)
+
+    def try_out(
+        self, client: ModelClient, model: str, now: float, then: Callable[[], Deferred[None]]
+    ) -> Deferred[None] | None:
+        """Find out in the background how a model may call tools, if that is unknown.
+
+        It is counted for the game and under its cap. Where no answer came, or the cap is reached,
+        it is tried again after a while. Behind it `then` is called. Fires when both are over. None
+        if there is no trial.
+        """
+        is_known = model == OFFLINE_MODEL or client.facts(model).calls_tools is not None
+        last = self._tried.get(model, -inf)
+        if is_known or last == inf or 0 <= now - last < TRIAL_AGAIN_S:
+            return None
+        self._tried[model] = inf
+        done = self._for_game("trial", client.trial, model, now)
+        # A server that does not answer shows in the calls that matter.
+        done.addErrback(lambda _: None).addCallback(lambda _: self._tried.update({model: now}))
+        return done.addCallback(lambda _: then())
+
+    @inlineCallbacks
+    def _for_game(
+        self, purpose: str, ask: Callable[[str], Deferred[ModelReply]], model: str, now: float
+    ) -> Steps[ModelReply]:
+        """Fires with what `ask` gives for a model; that counts for the game."""
+        for cap in self.game_caps():
+            is_spared = cap.spares_own and self.runs_here(model)
+            if not is_spared and self.used(cap, now) >= cap.limit:
+                raise SpendError(f"{cap} is reached, {cap.until}")
+        reply: ModelReply = yield ask(model)
+        if model != OFFLINE_MODEL and reply.attempts:
+            amount = Amount.of(reply, self.runs_here(model))
+            self.count(amount, now, purpose=purpose, model=model)
+        return reply
+
+    def game_caps(self) -> tuple[Cap, ...]:
+        """The caps of the whole game."""
+        return caps_of("the game", self.limits("game"), self.is_default)
+
+    def count(
+        self,
+        amount: Amount,
+        now: float,
+        assistant: str = "",
+        purpose: str = "",
+        model: str = "",
+        account: str = "",
+    ) -> None:
+        """Count what was spent now."""
+        day, _ = span("day", now)
+        self.table.note(
+            amount, day=day, assistant=assistant, purpose=purpose, model=model, account=account
+        )
+        if self._day != day:
+            self.table.tidy(day)
+            self._day = day
+
+    def spent(self, holder: Holder, window: str, now: float) -> Amount:
+        """What a holder has spent in the present ``day`` or ``month``."""
+        of = dict([holder]) if holder else {}
+        return sum(self.table.sums("day", *span(window, now), **of).values(), Amount())
+
+    def used(self, cap: Cap, now: float) -> float:
+        """How much of a cap is used up."""
+        return cap.used(self.spent(cap.holder, cap.window, now))
+
+    def payer(self, account: str, now: float) -> str:
+        """Who pays for an account: whoever stands for it, if it was forgotten this month.
+
+        That matters where accounts have caps.
+        """
+        if not account or not self.limits("account"):
+            return account
+        hidden = self._hidden(account)
+        was_forgotten = self.spent(("account", hidden), "month", now) != Amount()
+        return hidden if was_forgotten else account
+
+    def forget(self, accounts: Iterable[str]) -> None:
+        """Let accounts that name nobody have spent what these did, and what goes on for them.
+
+        Their caps count it until the month is over.
+        """
+        for account in accounts:
+            heir = self._hidden(account)
+            self.table.rename(account, heir)
+            self._made.pop(account, None)
+            self.alerted = {
+                cap: told for cap, told in self.alerted.items() if cap.holder[1:] != (account,)
+            }
+            for call in self.calls:
+                call.account = heir if call.account == account else call.account

@@ -4,13 +4,10 @@
 most ticks have nothing to do.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from twisted.internet.defer import (
     CancelledError,
@@ -27,26 +24,39 @@ from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
 from evennia_ai.llm_interaction.prompt import shown_history
-from evennia_ai.llm_interaction.values import TurnReport, TurnRequest
+from evennia_ai.llm_interaction.values import OFFLINE_MODEL, TurnReport, TurnRequest
 from evennia_ai.options import within_hours
 from evennia_ai.rag_memory.finder import used
 from evennia_ai.rag_memory.provenance import attributed
 from evennia_ai.rag_memory.results import chosen
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
+from evennia_ai.routine import BARRED, LOST, THERE, WALKS, Stop, read_routine
+from evennia_ai.routine import SLEEP as SLEEPS
 from evennia_ai.sleep import run_sleep_tick, without_words
 from evennia_ai.sleep.compaction.behind import compact_behind
 from evennia_ai.sleep.compaction.compact import Done, Skipped, check_room, due, firing
 from evennia_ai.sleep.compaction.plan import COUNT, EMERGENCY, REQUEST, SLEEP, STALE
 from evennia_ai.sleep.sleeper import SleepReport
-from evennia_ai.turns.initiative import CUE_S, QUIET
-from evennia_ai.turns.runtime import Group, by_speaker, resolved, wants_answer
-from evennia_ai.turns.spend import RATE_S
+from evennia_ai.turns.agent_loop import Agent
+from evennia_ai.turns.runtime import (
+    CUE_S,
+    HOUR_S,
+    IDLE_S,
+    MOST_UNANSWERED,
+    QUIET,
+    QUIET_S,
+    SPEND_SHARE,
+    Cue,
+    Group,
+    Used,
+    by_speaker,
+    resolved,
+    wants_answer,
+)
+from evennia_ai.turns.spend_book import RATE_S
 from evennia_ai.turns.tools.execution import expire
-from evennia_ai.turns.unasked import follow_routine, lately, why_not
-
-if TYPE_CHECKING:
-    from evennia_ai.turns.assistant import Assistant
+from evennia_ai.turns.turn_taking import THREAD_S
 
 # Asleep by schedule, an assistant that was woken falls asleep again after this quiet time.
 SCHEDULE_IDLE_S = 300.0
@@ -61,12 +71,15 @@ LORE_LINES = 4
 # Time behind a turn's deadline after which it is cut off; until then it ends by itself.
 GRACE_S = 2.0
 Hits = tuple[Hit, ...]
+# It goes to bed when it has been quiet for this long.
+BED_S = 300.0
+_WHY = {BARRED: "the way is barred", LOST: "no way leads there"}
 
 
 class Tick:
     """One tick of an assistant."""
 
-    def __init__(self, script: Assistant):
+    def __init__(self, script: Agent):
         self.script, self.runtime = script, script.runtime
 
     @inlineCallbacks
@@ -106,7 +119,7 @@ class Tick:
         if players:
             runtime.company_at = now
         if players and quiet_s > KEEP_WARM_S:
-            self.script.spend.read_ahead(players[0])
+            self.script.read_ahead(players[0])
 
     @inlineCallbacks
     def _life(self) -> Steps[str]:
@@ -416,3 +429,83 @@ def _indexed_text(message: Message) -> str:
     if not message.is_summary:
         return message.content
     return f"{SYNTHESIS_TITLE} {message.content.removeprefix(SUMMARY_TITLE).lstrip()}"
+
+
+def follow_routine(script: Agent) -> str:
+    """Take one step by the plan of the day; returns what the tick did, empty for nothing."""
+    if script.config.routine is None:
+        return ""
+    runtime, now = script.runtime, script.now()
+    routine = read_routine(script.config.routine)
+    clock = script.game.clock(routine.is_game, now)
+    stop = routine.at(clock.hour, clock.minute)
+    is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
+    quiet_s = runtime.quiet_s(now)
+    if stop.place.lower() == SLEEPS:
+        script.state.routine_alert = ""  # the next day it tries again
+        if is_asleep or quiet_s < BED_S:
+            return ""
+        script.fall_asleep()
+        script.state.routine = stop.label
+        return "fell asleep"
+    if is_done or (is_asleep and script.state.routine_alert == stop.label):
+        return ""  # nor does it wake for what it has tried in vain
+    if is_asleep:
+        script.wake()
+    if quiet_s < THREAD_S:
+        return ""  # it never leaves a talk
+    return _step(script, stop)
+
+
+def _step(script: Agent, stop: Stop) -> str:
+    """Go one exit on; where it has arrived, do what is planned there."""
+    runtime, step = script.runtime, script.game.step_towards(stop.place)
+    if step == WALKS:
+        return step
+    if step == THERE:
+        script.state.routine, script.state.routine_alert = stop.label, ""
+        if stop.doing:
+            runtime.cue = Cue(
+                f"it is {stop.label}; by your day's plan you do this: {stop.doing}", script.now()
+            )
+            script.act_out(stop.doing)
+        return "routine"
+    if script.state.routine_alert != stop.label:
+        script.state.routine_alert = stop.label
+        script.alert(f"cannot follow its routine at {stop.label}: {_WHY[step]}")
+    return ""
+
+
+def lately(script: Agent) -> Used:
+    """What counts now of how often it spoke unasked."""
+    return script.state.unasked.since(script.now(), script.runtime.player_spoke_at)
+
+
+# Why nobody speaks unasked, and what must hold that it does; in the order in which it is asked.
+RULES: tuple[tuple[str, Callable[[Agent], bool]], ...] = (
+    ("its option `initiative` is 0", lambda s: s.config.initiative > 0),
+    ("it is on the offline model", lambda s: s.model_name != OFFLINE_MODEL),
+    ("the window of its model is too small", lambda s: not s.limits().only_talks),
+    ("it is switched off or asleep", lambda s: s.enabled and s.state.mode == "awake"),
+    ("no player who is not idle is here", lambda s: bool(s.game.company(IDLE_S))),
+    ("somebody spoke in the last two minutes", lambda s: s.runtime.quiet_s(s.now()) >= QUIET_S),
+    (
+        "an assistant spoke unasked here in the last two minutes",
+        lambda s: not 0 <= s.now() - s.game.manners.cued_at < QUIET_S,
+    ),
+    (
+        "it has spoken unasked often enough for this hour",
+        lambda s: sum(0 <= s.now() - at < HOUR_S for at in lately(s).at) < s.config.initiative,
+    ),
+    (
+        "nobody answered its last two lines; it waits until a player speaks",
+        lambda s: lately(s).unanswered < MOST_UNANSWERED,
+    ),
+    # The last, as it asks the database.
+    ("half of a spend limit is used up", lambda s: s.spend.reached(share=SPEND_SHARE) is None),
+)
+
+
+def why_not(script: Agent) -> str:
+    """Why an assistant does not speak unasked now, in words; empty if it may."""
+    return next((why for why, holds in RULES if not holds(script)), "")

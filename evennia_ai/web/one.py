@@ -31,8 +31,8 @@ from evennia_ai.staff.explanation import (
 )
 from evennia_ai.staff.show import marked, moment, request_lines, speaker_label
 from evennia_ai.staff.status import memory_status, room_name, status_or_trouble, warnings
-from evennia_ai.turns.contributors import contributors
 from evennia_ai.turns.runtime import ANSWER
+from evennia_ai.turns.tools.memory import contributors
 from evennia_ai.web.site import Shown, Visit, number, plain
 
 PAGE_LINES, SCENE_LINES, FOUND, JOURNAL_LINES = 50, 60, 30, 50
@@ -299,7 +299,9 @@ def budget(visit: Visit) -> Steps[Shown]:
         "chart": stacked([p for p in prompts if p.purpose == CONTEXT_AWAKE]),
         "marks": marks,
         "requests": ["\n".join(request_lines(event)) for event in reversed(seen.requests())],
-        "contributors": [plain(piece) for piece in contributors(script, visit.audience)],
+        "contributors": [
+            plain(piece) for piece in contributors(script, script.tools.offered(), visit.audience)
+        ],
     }
 
 

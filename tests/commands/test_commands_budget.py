@@ -5,7 +5,7 @@ import re
 from evennia_ai.history.audience import PUBLIC, STAFF, private
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
-from evennia_ai.turns.contributors import contributors
+from evennia_ai.turns.tools.memory import contributors
 from tests.command_line import WholePagesTest
 from tests.waiting import wait_for
 
@@ -77,7 +77,7 @@ class TestBudget(WholePagesTest):
         self.typed("airemember Aria = I like jazz")
         self.turn()
         note = self.script.ledger.entries()[0].id
-        pieces = contributors(self.script, STAFF)
+        pieces = contributors(self.script, self.script.tools.offered(), STAFF)
         for part in ("region System", "region Tools", "persona", "tool"):
             self.assertIn(part, [piece.what for piece in pieces])
         advice = {piece.id: piece.advice for piece in pieces}
@@ -85,8 +85,9 @@ class TestBudget(WholePagesTest):
         self.assertIn("aimemory/reject", advice[note])
         self.model.calls_tools = False
         self.turn()
-        kinds = {piece.what for piece in contributors(self.script, STAFF)}
+        tools = self.script.tools.offered()
+        kinds = {piece.what for piece in contributors(self.script, tools, STAFF)}
         self.assertFalse(kinds & {"region Tools", "tool"}, "they are not offered")
-        theirs = contributors(self.script, PUBLIC)
+        theirs = contributors(self.script, tools, PUBLIC)
         self.assertIn("region System", [piece.what for piece in theirs])
         self.assertNotIn(big.id, [piece.id for piece in theirs])

@@ -101,7 +101,7 @@ class TestWithoutTheLock(AssistantTest):
             "index": partial(rebuild_memory, script),
             "export": partial(export_assistant, script),
             "talk": partial(take_chat, script, self.char1, "old.jsonl", "o1.a", "x"),
-            "approve": partial(approve, script, 1, "o1.a"),
+            "approve": partial(approve, script, script.tools, 1, "o1.a"),
             "refuse": partial(refuse, script, 1, "o1.a"),
         }
         for name, function in calls.items():

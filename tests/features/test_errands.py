@@ -8,7 +8,6 @@ from evennia import Msg, create_object
 
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal, ToolError
-from evennia_ai.feature import CATEGORIES
 from evennia_ai.features.bonds import all_bonds, bond_with, note_event
 from evennia_ai.features.errands import NAME, OPEN, Errand, drop, open_errands, take
 from evennia_ai.game.seeing import stable_id
@@ -18,6 +17,7 @@ from evennia_ai.llm_interaction.prompt import draft_prompt
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.privacy.export import export_player
 from evennia_ai.testing import call
+from evennia_ai.turns.assistant import FEATURES
 from evennia_ai.turns.tick import Tick
 from tests.base import PLAYED, log_text
 from tests.command_line import CommandLineTest
@@ -163,7 +163,7 @@ class TestErrands(MemoryWorldTest):
         self.assertEqual(Errand.from_dict(errand.to_dict()), errand)
         drop(self.script, ["x"])
         self.assertEqual(self.errands(), (errand,))
-        self.world.write(OPEN, {"errands": "nonsense"}, f"{CATEGORIES}{NAME}")
+        self.world.write(OPEN, {"errands": "nonsense"}, f"{FEATURES}{NAME}")
         self.assertEqual(self.errands(), ())
 
     def test_offered(self):

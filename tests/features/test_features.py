@@ -13,7 +13,7 @@ from django.test import SimpleTestCase, override_settings
 from evennia_ai import conf
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.commands import all_commands
-from evennia_ai.feature import Feature
+from evennia_ai.feature import Feature, listed_features, usable_tools
 from evennia_ai.features.errands import open_errands, take
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, private
@@ -57,12 +57,12 @@ class TestTakenOut(SimpleTestCase):
 
     def test_what_it_brings_goes(self):
         """Its tools and commands are gone with it, and nothing else is."""
-        everything, features = conf.usable_tools(conf.features()), conf.features()
+        everything, features = usable_tools(listed_features()), listed_features()
         commands = {command.key for command in all_commands()}
         for path, feature in zip(conf.SHIPPED, features, strict=True):
             left = [each for each in conf.SHIPPED if each != path]
             with self.subTest(path), override_settings(EVENNIA_AI_FEATURES=left):
-                tools = conf.usable_tools(conf.features())
+                tools = usable_tools(listed_features())
                 self.assertEqual({*everything} - {*tools}, {*feature.tools})
                 gone = commands - {command.key for command in all_commands()}
                 self.assertEqual(len(gone), len(feature.commands))
@@ -114,7 +114,7 @@ class Faulty(Feature):
 class TestFaulty(MemoryWorldTest):
     def test_nobody_waits_for_it(self):
         """What a feature raises is logged; the line is answered, and the others do their work."""
-        self.script.features = (Faulty(), *conf.features())
+        self.script.features = (Faulty(), *listed_features())
         take(self.script, ALICE, BOB, "the boat leaves")
         self.hear("Good evening, Aria.", ALICE)
         self.world.later(5)

@@ -3,7 +3,7 @@
 import pickle
 
 from evennia_ai.history.stored import Sealed
-from evennia_ai.turns.state import VERSION, VERSION_KEY
+from evennia_ai.turns.assistant import VERSION, VERSION_KEY
 from tests.base import AssistantTest
 
 

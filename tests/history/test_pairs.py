@@ -17,7 +17,7 @@ from evennia_ai.history.messages import (
     said_and_done,
 )
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from evennia_ai.turns.tools.execution import ToolRegistry
+from evennia_ai.turns.tools.base import ToolRegistry
 from tests.strategies import MANY, call, calls, faults, heard, histories, numbered, reply, result
 
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from evennia_ai.llm_interaction.tool_calls import ARGUMENT_CHARS, storable_call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from evennia_ai.turns.tools.execution import ToolRegistry, batches
+from evennia_ai.turns.tools.base import ToolRegistry
+from evennia_ai.turns.tools.execution import batches
 from tests.strategies import FEW, call
 
 

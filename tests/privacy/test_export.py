@@ -7,7 +7,7 @@ from itertools import product
 
 from django.test import override_settings
 
-from evennia_ai import conf
+from evennia_ai.feature import listed_features
 from evennia_ai.features.bonds import note_event
 from evennia_ai.features.errands import take
 from evennia_ai.history.archive import Segment
@@ -29,7 +29,7 @@ SECRET = "the vault is under the well"
 
 class ExportTest(unittest.TestCase):
     def setUp(self):
-        self.script = FakeAssistant(features=conf.features())
+        self.script = FakeAssistant(features=listed_features())
         self.body = self.script.obj
         self.body.pk = 9
         folder = self.enterContext(tempfile.TemporaryDirectory())

@@ -24,7 +24,7 @@ from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind, remake_next
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
-from evennia_ai.turns.initiative import Cue
+from evennia_ai.turns.runtime import Cue
 from tests.asked import model_down, source_of
 from tests.memory_assistant import ARIA, PEOPLE, MemoryWorldTest
 from tests.steps import raising_at

@@ -120,7 +120,9 @@ class TestOpened(unittest.TestCase):
                 world.body.entities.put({made.id: made})
                 made = world.body.entities.get(made.id)
         for _ in range(2):
-            opened = wait_for(ExpandMemory().run(ToolContext(world.script), id=wanted))
+            opened = wait_for(
+                ExpandMemory().run(ToolContext(world.script, world.script.tools), id=wanted)
+            )
             self.assertEqual(opened["text"], "Elin: Fears geese.")
             world.body.entities = EntityHandler(world.body.entities.store)
 

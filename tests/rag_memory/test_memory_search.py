@@ -74,7 +74,7 @@ class TestNothingMatches(SearchTest):
         """Finds nothing, asked in a word or in a sentence, and the tool says so."""
         for query in ("dragon", "Where is the dragon's hoard?", "zeppelin"):
             self.assertEqual(self.search(query), [])
-        ctx = ToolContext(self.world.script)
+        ctx = ToolContext(self.world.script, self.world.script.tools)
         found = wait_for(SearchMemory().run(ctx, "dragon"))
         self.assertEqual(found["results"], [])
         self.assertIn("do not know", found["note"])

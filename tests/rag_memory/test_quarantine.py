@@ -13,7 +13,7 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.testing import call
-from evennia_ai.turns.state import SCRIPT, is_sound
+from evennia_ai.turns.assistant import SCRIPT, is_sound
 from tests.command_line import CommandLineTest
 from tests.waiting import wait_for
 

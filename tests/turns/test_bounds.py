@@ -14,7 +14,7 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply, TurnRequest
 from evennia_ai.testing import call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from evennia_ai.turns.tools.execution import ToolRegistry
+from evennia_ai.turns.tools.base import ToolRegistry
 from tests import loopback
 from tests.fake import FakeAssistant
 from tests.loopback import HANG, text

@@ -9,10 +9,9 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.testing import call
-from evennia_ai.turns.initiative import Cue, Used
+from evennia_ai.turns.runtime import Cue, Used
 from evennia_ai.turns.spend_book import Amount
-from evennia_ai.turns.tick import Tick
-from evennia_ai.turns.unasked import RULES, why_not
+from evennia_ai.turns.tick import RULES, Tick, why_not
 from tests.asked import model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest

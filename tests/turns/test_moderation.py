@@ -17,7 +17,7 @@ from evennia_ai.history.stored import unseal
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
-from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator, moderate
+from evennia_ai.turns.moderation import THREADS, TIMEOUT_S, Moderator
 from evennia_ai.turns.runtime import RUNTIMES, UNJUDGED
 from evennia_ai.turns.tools.base import NOT_SAID
 from tests import moderators
@@ -244,7 +244,7 @@ class TestSlow(unittest.TestCase):
     def hear(self, text):
         event = Message("user", text, id=new_id("m"), channel="say", metadata={UNJUDGED: True})
         self.aria.runtime.hear(event, 0.0)
-        moderate(self.aria, event)
+        self.aria.moderate(event)
 
     def test_heard_passes(self):
         """After the timeout, a heard line passes."""

@@ -11,8 +11,7 @@ from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelReque
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.compact import Compaction, check_room, firing
 from evennia_ai.sleep.compaction.plan import EMERGENCY
-from evennia_ai.turns.tick import Tick
-from evennia_ai.turns.unasked import why_not
+from evennia_ai.turns.tick import Tick, why_not
 from tests.fake import FakeAssistant
 from tests.models import ScriptedModel
 from tests.waiting import wait_for
@@ -85,10 +84,10 @@ class TestCalls(OwnCallsCase):
         aria, model = self.aria()
         model.own = True
         for _ in range(3):
-            wait_for(aria.spend.read_ahead())
+            wait_for(aria.read_ahead())
         self.assertEqual([purpose for _, purpose in model.calls], [READ_AHEAD] * 2)
         aria.clock.advance(MINUTE_S)
-        wait_for(aria.spend.read_ahead())
+        wait_for(aria.read_ahead())
         self.assertEqual(len(model.calls), 3)
 
     def test_one_try(self):

@@ -15,8 +15,12 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelReply
 from evennia_ai.testing import call
-from evennia_ai.turns.spend import RATE_S, SharedSpend
-from evennia_ai.turns.spend_book import CALLS_A_MINUTE, OFFLINE_A_MINUTE
+from evennia_ai.turns.spend_book import (
+    CALLS_A_MINUTE,
+    OFFLINE_A_MINUTE,
+    RATE_S,
+    SharedSpend,
+)
 from tests.asked import model_down
 from tests.base import CHARACTER, PLAYED
 from tests.command_line import CommandLineTest

@@ -10,8 +10,7 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, TurnRequest
 from evennia_ai.testing import call
-from evennia_ai.turns.spend import TRIAL_AGAIN_S, SharedSpend
-from evennia_ai.turns.spend_book import DEFAULT, GAME, Amount
+from evennia_ai.turns.spend_book import DEFAULT, GAME, TRIAL_AGAIN_S, Amount, SharedSpend
 from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.fake import FakeAssistant, MemorySpend

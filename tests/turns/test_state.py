@@ -2,7 +2,7 @@
 
 import unittest
 
-from evennia_ai.turns.state import SCRIPT, is_sound
+from evennia_ai.turns.assistant import SCRIPT, is_sound
 
 # Of each Attribute: what can be used, and what cannot.
 CASES = {

@@ -20,7 +20,7 @@ from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.turns.assistant import Assistant
-from evennia_ai.turns.initiative import Cue
+from evennia_ai.turns.runtime import Cue
 from evennia_ai.turns.tools.base import Text, Tool, ToolContext
 
 NAME = "bonds"

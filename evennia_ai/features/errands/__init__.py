@@ -17,9 +17,8 @@ from evennia_ai.history.messages import ASKER, FOR, Message, Speaker
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.times import EXAMPLES, due
 from evennia_ai.turns.assistant import Assistant
-from evennia_ai.turns.moderation import judge_said
-from evennia_ai.turns.tools.asking import is_own_wording
 from evennia_ai.turns.tools.base import Text, Tool, ToolContext
+from evennia_ai.turns.tools.execution import is_own_wording
 
 NAME, OPEN = "errands", "open"
 # Characters of an errand, open ones of each author, and how long one waits.
@@ -165,7 +164,7 @@ class Errands(Feature):
                     drop(life, [errand.id])
                     life.audit("errand", act="expired", errand=errand.id, by=errand.by.id)
                 continue
-            text = yield judge_said(life, errand.text, "whisper", True)
+            text = yield life.judge_said(errand.text, "whisper", True)
             if errand not in open_errands(life).errands or not _is_due(life, errand):
                 continue  # withdrawn, or they have left meanwhile
             if text and life.state.mode == "sleep":

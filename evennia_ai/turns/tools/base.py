@@ -1,37 +1,35 @@
 """What a tool is, which arguments it takes, and what it gets to work with."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import PUBLIC, is_private
-from evennia_ai.history.messages import SPEECH
+from evennia_ai.history.messages import SPEECH, ToolTraits
+from evennia_ai.history.stored import as_dict
 from evennia_ai.kinds import NO_FLAG
 from evennia_ai.language.words import storable
 from evennia_ai.life import Named, Told
 from evennia_ai.llm_interaction.reply import clean_reply, fault
+from evennia_ai.llm_interaction.tool_calls import loaded
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit
-from evennia_ai.turns.initiative import HOUR_S, IDLE_S
+from evennia_ai.turns.assistant import Assistant
+from evennia_ai.turns.runtime import HOUR_S, IDLE_S, Proposal
 from evennia_ai.turns.surroundings import Game
-from evennia_ai.turns.tools.asking import Proposal
-from evennia_ai.turns.tools.waiting import WaitingCall
+from evennia_ai.turns.waiting import WaitingCall
 
-if TYPE_CHECKING:
-    from evennia_ai.turns.assistant import Assistant
-
+LINES = "lines"
 # So many of the newest lines are looked at for who has spoken in between.
 NEWER_LINES = 20
 # What stands in a stored call instead of a text that the game's moderation refused.
@@ -131,6 +129,9 @@ class Numbers(Parameter):
         return tuple(int(number) for number in re.findall(r"\d{1,9}", str(raw)))
 
 
+_CITED = Numbers("Numbers of the lines it rests on.", required=False)
+
+
 def function_schema(name: str, says: str, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
     """A tool in the form of the chat API's `tools`."""
     required = [key for key, parameter in parameters.items() if parameter.required]
@@ -185,6 +186,7 @@ class ToolContext:
     """What a tool gets."""
 
     script: Assistant
+    tools: "ToolRegistry"
     audience: str = PUBLIC  # whom this turn is for, and what comes of it
     asker: str | None = None  # stable id of the one who asked, None if nobody did
     channel: str = "say"  # how they spoke: say, whisper, page, pose
@@ -401,3 +403,61 @@ class ToolCall:
         is_read = self.tool is not NO_TOOL and not self.fault
         said = self.arguments if is_read else self.raw["function"].get("arguments")
         return " ".join(json.dumps([self.name, said], sort_keys=True, default=str).split())
+
+
+class ToolRegistry:
+    """The tools of one assistant, by name, with their traits.
+
+    `levels` returns ``{tool name: off, dry run, confirm or on}`` now. `ending` names those that end
+    a turn.
+    """
+
+    def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
+        self._levels = levels
+        self.tools: dict[str, Tool] = {tool.name: tool() for tool in tools}
+        self.traits = ToolTraits.of(self.tools)
+        self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
+
+    def level(self, name: str) -> str:
+        """``off``, ``dry run``, ``confirm`` or ``on``; a tool that does nothing is off or on."""
+        level = str(self._levels().get(name, "on"))
+        return "on" if level != "off" and name in self.traits.silent else level
+
+    def offered(self, extracting: bool = False) -> list[Tool]:
+        """The tools a prompt offers, or those for extraction, in a fixed order for provider caches.
+
+        In a private turn too: acts others would notice are refused only when they are called.
+        """
+        levels = self._levels()
+        usable = (tool for name, tool in self.tools.items() if levels.get(name) != "off")
+        return [tool for tool in usable if tool.extracts or not extracting]
+
+    def read(self, calls: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
+        """The calls of a reply, without those that say the same as an earlier one."""
+        distinct: dict[str, ToolCall] = {}
+        for raw in calls:
+            function = raw["function"]
+            name = str(function.get("name") or "")
+            tool, sent, fault = self.tools.get(name, NO_TOOL), function.get("arguments"), ""
+            try:
+                arguments = read_arguments(sent, tool.parameters)
+            except ToolError as error:
+                arguments, fault = as_dict(loaded(sent)), str(error)
+            call = ToolCall(raw, name, tool, arguments, fault)
+            distinct.setdefault(call.sense, call)
+        return list(distinct.values())
+
+    def note_schemas(self) -> list[dict[str, Any]]:
+        """The tools of an extraction in the API's form; those that note something cite lines."""
+        return [
+            tool.schema() if tool.ends_turn else tool.schema({LINES: _CITED})
+            for tool in self.offered(extracting=True)
+        ]
+
+    def read_note(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """The checked arguments of an extraction's call; raises `ToolError` for a bad one."""
+        function = call["function"]
+        tool = self.tools.get(str(function.get("name") or ""))
+        if tool is None or tool not in self.offered(extracting=True):
+            raise ToolError(f"there is no tool `{function.get('name')}` here")
+        return read_arguments(function.get("arguments"), {**tool.parameters, LINES: _CITED})

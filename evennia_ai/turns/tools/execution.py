@@ -1,47 +1,54 @@
 """Running the tools a model called: look up, check, run, and one result for each call.
 
+An act needs an asker: whose own words of this turn name what the act is about. A model may take any
+text in its prompt for an order: somebody else's line, a name, a note, a memory, in whatever
+encoding. So what counts is not what the model read but what the asker typed in this turn. An act
+acts on objects, and the asker must have named each of them exactly. Else it waits until they
+confirm it with a yes.
+
 A call at level `confirm` waits: staff approve or refuse it, or it expires. A call that needs more
 than a player's rights waits for a command of the one who asked. The assistant learns what came of
 it by a notice in its history, for those who may know of the call.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
 
+import regex
 from twisted.internet.defer import CancelledError, inlineCallbacks, maybeDeferred
 
 from evennia_ai.background import Steps, in_time
-from evennia_ai.errors import AssistantError, BoundError, NotObeyedError, RankError, ToolError
+from evennia_ai.errors import (
+    AssistantError,
+    BoundError,
+    NotObeyedError,
+    RankError,
+    ToolError,
+    UnaskedError,
+)
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Message, ToolTraits
-from evennia_ai.history.stored import as_dict
+from evennia_ai.history.messages import Message
+from evennia_ai.language.script import is_unparted, normalized
+from evennia_ai.language.tables import table_of
+from evennia_ai.language.words import content_words, is_common, stem, words
 from evennia_ai.life import Named
-from evennia_ai.llm_interaction.tool_calls import loaded
-from evennia_ai.turns.tools.asking import check_asked
+from evennia_ai.turns.assistant import Assistant
+from evennia_ai.turns.runtime import BESIDE, Proposal
 from evennia_ai.turns.tools.base import (
     ENOUGH,
     MOST_ACTS,
-    NO_TOOL,
     NOT_SAID,
     WITHDRAW_AFTER,
     Name,
-    Numbers,
     Tool,
     ToolCall,
     ToolContext,
-    read_arguments,
+    ToolRegistry,
 )
-from evennia_ai.turns.tools.waiting import WaitingCall
+from evennia_ai.turns.waiting import WaitingCall
 
-if TYPE_CHECKING:
-    from evennia_ai.turns.assistant import Assistant
-
-LINES, _CITED = "lines", Numbers("Numbers of the lines it rests on.", required=False)
 RESULT_CHARS = 20_000
 # Characters of the result of a call that staff approved that the assistant is told.
 TOLD_CHARS = 2_000
@@ -50,6 +57,19 @@ WAITS = (
     "of it. Do not call it again; say that it takes a while, if somebody waits."
 )
 TOOL_TIMEOUT_S = 60.0
+# Most characters of a value that an asker is shown.
+SHOWN_CHARS = 60
+_TAKEN = "\0"  # stands for a stretch that names something already
+# Signs that go on with a word, and a hyphen or an apostrophe between a name and more of it. What is
+# joined to a stretch that is taken is its ending.
+_GOES_ON = rf"[{_TAKEN}\p{{L}}\p{{M}}\p{{N}}\p{{Pc}}\p{{Cf}}]"
+_BEFORE = rf"(?<!{_GOES_ON}|{_GOES_ON}[-‐‑'’‘`´])"
+_BEHIND = rf"(?!{_GOES_ON}|[-‐‑]{_GOES_ON})"
+# The article that French and Italian join to a thing: `l'anneau`, `d'argent`.
+_ELIDED = rf"(?:(?<=(?<!{_GOES_ON})[dl]['’])|{_BEFORE})"
+# Where somebody else's words may begin.
+_QUOTE = regex.compile(r"[[\p{Quotation_Mark}《》〈〉❝❞❛❜″‶]--['’‘‚‛]]|<<|(?<!\w)['‘‚‛`]", regex.V1)
+_COLON = regex.compile(r":(?=\s)|：")
 
 
 @dataclass(frozen=True)
@@ -78,64 +98,6 @@ class Outcome:
     def concluded(self) -> bool:
         """Whether it leaves nothing new to tell the model."""
         return self.call.tool.concludes and self.acted and not self.failed
-
-
-class ToolRegistry:
-    """The tools of one assistant, by name, with their traits.
-
-    `levels` returns ``{tool name: off, dry run, confirm or on}`` now. `ending` names those that end
-    a turn.
-    """
-
-    def __init__(self, tools: Iterable[type[Tool]], levels: Callable[[], Mapping[str, str]] = dict):
-        self._levels = levels
-        self.tools: dict[str, Tool] = {tool.name: tool() for tool in tools}
-        self.traits = ToolTraits.of(self.tools)
-        self.ending = frozenset(name for name, tool in self.tools.items() if tool.ends_turn)
-
-    def level(self, name: str) -> str:
-        """``off``, ``dry run``, ``confirm`` or ``on``; a tool that does nothing is off or on."""
-        level = str(self._levels().get(name, "on"))
-        return "on" if level != "off" and name in self.traits.silent else level
-
-    def offered(self, extracting: bool = False) -> list[Tool]:
-        """The tools a prompt offers, or those for extraction, in a fixed order for provider caches.
-
-        In a private turn too: acts others would notice are refused only when they are called.
-        """
-        levels = self._levels()
-        usable = (tool for name, tool in self.tools.items() if levels.get(name) != "off")
-        return [tool for tool in usable if tool.extracts or not extracting]
-
-    def read(self, calls: Iterable[Mapping[str, Any]]) -> list[ToolCall]:
-        """The calls of a reply, without those that say the same as an earlier one."""
-        distinct: dict[str, ToolCall] = {}
-        for raw in calls:
-            function = raw["function"]
-            name = str(function.get("name") or "")
-            tool, sent, fault = self.tools.get(name, NO_TOOL), function.get("arguments"), ""
-            try:
-                arguments = read_arguments(sent, tool.parameters)
-            except ToolError as error:
-                arguments, fault = as_dict(loaded(sent)), str(error)
-            call = ToolCall(raw, name, tool, arguments, fault)
-            distinct.setdefault(call.sense, call)
-        return list(distinct.values())
-
-    def note_schemas(self) -> list[dict[str, Any]]:
-        """The tools of an extraction in the API's form; those that note something cite lines."""
-        return [
-            tool.schema() if tool.ends_turn else tool.schema({LINES: _CITED})
-            for tool in self.offered(extracting=True)
-        ]
-
-    def read_note(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """The checked arguments of an extraction's call; raises `ToolError` for a bad one."""
-        function = call["function"]
-        tool = self.tools.get(str(function.get("name") or ""))
-        if tool is None or tool not in self.offered(extracting=True):
-            raise ToolError(f"there is no tool `{function.get('name')}` here")
-        return read_arguments(function.get("arguments"), {**tool.parameters, LINES: _CITED})
 
 
 def batches(
@@ -187,7 +149,7 @@ def run_call(call: ToolCall, ctx: ToolContext) -> Steps[Outcome]:
 @inlineCallbacks
 def _checked_and_run(call: ToolCall, ctx: ToolContext) -> Steps[Outcome]:
     """Fires with what came of a call that may be made; raises `AssistantError` if it may not."""
-    registry, approved = ctx.script.tools, ctx.approved
+    registry, approved = ctx.tools, ctx.approved
     _check_usable(call, ctx, registry.offered())
     tool, objects = call.tool, named_objects(call, ctx)
     ids = {key: each.id for key, each in objects.items()}
@@ -325,7 +287,7 @@ def _add_waiting(call: ToolCall, ctx: ToolContext, by_asker: bool = False) -> Wa
 
 
 @inlineCallbacks
-def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
+def approve(assistant: Assistant, tools: ToolRegistry, number: int, by: str) -> Steps[str]:
     """Do what a waiting call asks for, in the situation of now. Call it under the turn lock.
 
     Locks are checked again for the assistant and for the one who asked, who must be here unless
@@ -342,13 +304,14 @@ def approve(assistant: Assistant, number: int, by: str) -> Steps[str]:
     text = "It was not done: the one who asked for it has left."
     ctx = ToolContext(
         assistant,
+        tools,
         call.audience,
         call.asker or None,
         call.channel,
         source_message_ids=call.sources,
         approved=call,
     )
-    [made] = assistant.tools.read([{"function": {"name": call.tool, "arguments": call.values}}])
+    [made] = tools.read([{"function": {"name": call.tool, "arguments": call.values}}])
     try:
         if not call.asker or call.channel == "page" or call.asker in assistant.game.here():
             outcome: Outcome = yield run_call(made, ctx)
@@ -413,3 +376,176 @@ def _close(assistant: Assistant, call: WaitingCall, says: str) -> None:
 def _note(assistant: Assistant, call: WaitingCall, says: str) -> None:
     notice = Message("system", says, audience=call.known_to, channel="tool")
     assistant.history.append([notice])
+
+
+def read_answer(ctx: ToolContext) -> None:
+    """Read in a turn's lines whether they confirm what their asker was asked before it.
+
+    A yes is one only as the asker's next line. If somebody else spoke before it, and it was said to
+    more than the assistant alone, it may be an answer to them: the assistant asks again.
+    """
+    asker, proposals = ctx.asker or "", ctx.script.runtime.proposals
+    proposal = proposals.get(asker)
+    lines = ctx.own_lines(posed=False)
+    if proposal is None or not proposal.next_line or not lines:
+        return
+    is_next = proposal.next_line in ctx.source_message_ids
+    if not is_next or not proposal.is_confirmed(lines, ctx.character.key, ctx.script.now()):
+        del proposals[asker]
+    elif proposal.is_crossed and ctx.audience != private([asker]):
+        del proposals[asker]
+        ctx.proposal = proposal
+    else:
+        ctx.confirmed = proposal
+
+
+def show_question(ctx: ToolContext) -> None:
+    """Show the question of a turn, as the last thing in it: the next line answers nothing else."""
+    proposal, asker = ctx.proposal, ctx.asker
+    if proposal is None or asker is None:
+        return
+    asked = replace(proposal, at=ctx.script.now(), next_line="", is_crossed=False)
+    ctx.script.runtime.proposals[asker] = asked
+    ctx.game.show(asked.question, private([asker]), ctx.channel, asker)
+
+
+def check_asked(call: ToolCall, ctx: ToolContext) -> None:
+    """Raise `ToolError` for an act that nobody asked for in this turn; its asker is then asked."""
+    if not call.tool.is_act:
+        return
+    if ctx.asker is None:
+        raise ToolError("nobody asked for this; speak, pose or call noop")
+    shown = [  # objects by their own names
+        call.objects[name].names[0]
+        if name in call.objects
+        else " ".join(str(value).split())[:SHOWN_CHARS]
+        for name, value in call.arguments.items()
+    ]
+    what = ", ".join((call.name.replace("_", " "), *shown))
+    question = f'asks {ctx.asker_name()}: {what}? Say "yes" if you want this.'
+    arguments = json.dumps(call.arguments, sort_keys=True, default=str)
+    act = Proposal(call.name, arguments, question)
+    if ctx.confirmed == act:
+        ctx.confirmed = None
+        ctx.script.runtime.proposals.pop(ctx.asker, None)
+        return
+    if _are_named(call.objects.values(), ctx):
+        return
+    if ctx.proposal is None:
+        ctx.proposal = act
+    raise UnaskedError(ctx.asker_name(), ctx.proposal == act)
+
+
+def _are_named(objects: Iterable[Named], ctx: ToolContext) -> bool:
+    """Whether a call has an object besides the asker, and the asker's lines name each of these."""
+    wanted = {each.id: each for each in objects if each.id != ctx.asker}
+    here = {each.id: each for each in (*ctx.game.named_here(), *wanted.values())}
+    own = Named(ctx.character.stable_id, (ctx.character.key,), "assistant")
+    here[own.id] = own
+    stretches = [
+        owners
+        for line in ctx.own_lines(posed=False)
+        for owners in named_stretches(line, here.values(), ctx.character.key, ctx.tools.tools)
+        if _is_clear([here[each] for each in owners])
+    ]
+    return bool(wanted) and _can_share(stretches, [*wanted])
+
+
+def _is_clear(owners: Sequence[Named]) -> bool:
+    """Whether it does not matter which of those that bear a name is meant: one, or things alike."""
+    if len(owners) == 1:
+        return owners[0].kind != "assistant"
+    looks = {(each.kind, spelled(each.names[0])) for each in owners}
+    return len(looks) == 1 and owners[0].kind == "thing"
+
+
+def _can_share(stretches: Sequence[frozenset[str]], wanted: Sequence[str]) -> bool:
+    """Whether each of some ids can have a stretch of its own among those that name it."""
+    if not wanted:
+        return True
+    first, *others = wanted
+    return any(
+        _can_share([*stretches[:at], *stretches[at + 1 :]], others)
+        for at, owners in enumerate(stretches)
+        if first in owners and owners not in stretches[:at]  # equal ones are as good
+    )
+
+
+def named_stretches(
+    line: str, here: Iterable[Named], own: str, orders: Collection[str] = ()
+) -> list[frozenset[str]]:
+    """Whom or what each stretch of a line names: ids of those that bear that very name.
+
+    Names count in whole, as they are spelled but for capitals, and in scripts without spaces as a
+    run of characters. Stretches do not overlap; the longest name has the first choice. A name that
+    is an ordinary word names something only in a line that speaks of nothing else. What stands
+    behind a quotation mark, or behind the name of a person and a colon, is somebody else's.
+
+    Args:
+        line: What somebody typed.
+        here: All that a name may mean.
+        own: The assistant's name.
+        orders: Names of tools, which are ordinary words.
+    """
+    table, owners = table_of(line), dict[str, list[Named]]()
+    for each in here:
+        for name in filter(None, map(spelled, each.names)):
+            owners.setdefault(name, []).append(each)
+    text = _without_quotations(spelled(line), owners)
+    is_bare = not [word for word in content_words(text, table) if word not in words(own)]
+    stretches: list[frozenset[str]] = []
+    for name in sorted(owners, key=len, reverse=True):
+        if name not in text:
+            continue
+        is_courtesy = name in BESIDE or name in orders
+        is_ordinary = is_courtesy or is_common(name) or not content_words(name, table)
+        text, times = regex.subn(_bordered(name, owners[name]), _TAKEN * len(name), text)
+        if is_bare or not is_ordinary:
+            stretches += [frozenset(each.id for each in owners[name])] * times
+    return stretches
+
+
+def spelled(text: str) -> str:
+    """A text for comparing names: in one normal form, without capitals, one blank between words.
+
+    Accents, full-width letters and letters that look alike stay as they are: they tell names apart.
+    """
+    return " ".join(normalized("NFC", text.lower()).split())
+
+
+def _bordered(name: str, owners: Iterable[Named]) -> str:
+    """A pattern for a name as a whole word, or as a run of characters."""
+    joined = _ELIDED if all(each.kind == "thing" for each in owners) else _BEFORE
+    before = "" if is_unparted(name[0]) else joined
+    is_run = is_unparted(name[-1]) or regex.match(r"\p{Hangul}", name[-1])
+    behind = r"(?![\p{M}\p{Cf}])" if is_run else _BEHIND
+    return f"{before}{regex.escape(name)}{behind}"
+
+
+def _without_quotations(text: str, owners: Mapping[str, Sequence[Named]]) -> str:
+    """A text up to the first quotation: a mark that opens one, or a person's name and a colon."""
+    quote = _QUOTE.search(text)
+    text = text[: quote.start()] if quote else text
+    people = [name for name in owners if any(each.kind == "person" for each in owners[name])]
+    for colon in _COLON.finditer(text):
+        head = text[: colon.start()]
+        if any(regex.search(_bordered(name, owners[name]), head) for name in people):
+            return head
+    return text
+
+
+def is_own_wording(text: str, ctx: ToolContext, beside: str = "") -> bool:
+    """Whether the one who asks typed these words in this turn: as they are, or each that tells.
+
+    The words `beside` may stand in the text without being typed.
+    """
+    said = " ".join(ctx.own_lines(posed=False))
+    if " ".join(text.casefold().split()) in " ".join(said.casefold().split()):
+        return True
+    table = table_of(said)
+
+    def stems(of: Iterable[str]) -> set[str]:
+        return {stem(word, table.code) for word in of}
+
+    wanted = stems(content_words(text, table)) - stems(words(beside))
+    return bool(wanted) and wanted <= stems([*content_words(said, table), *words(said)])

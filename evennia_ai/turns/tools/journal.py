@@ -1,8 +1,6 @@
 """Keeping things: journal entries, observations about people and things, notes for the ledger."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Speaker
@@ -16,11 +14,9 @@ from evennia_ai.rag_memory.ledger import (
     Note,
 )
 from evennia_ai.rag_memory.provenance import is_recalled
-from evennia_ai.turns.tools.asking import is_own_wording
+from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.tools.base import Scale, Text, Tool, ToolContext
-
-if TYPE_CHECKING:
-    from evennia_ai.turns.assistant import Assistant
+from evennia_ai.turns.tools.execution import is_own_wording
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
@@ -62,7 +58,7 @@ class AddJournalEntry(Tool):
 
 def _is_recalled(ctx: ToolContext, note: str) -> bool:
     """Whether a note rests on memories rather than on what the turn answers."""
-    newest, traits = ctx.seen.messages()[-_HISTORY_SEEN:], ctx.script.tools.traits
+    newest, traits = ctx.seen.messages()[-_HISTORY_SEEN:], ctx.tools.traits
     return is_recalled(note, newest, ctx.source_message_ids, ctx.retrieved, traits)
 
 

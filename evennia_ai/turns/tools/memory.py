@@ -3,8 +3,9 @@
 How full the context is, what fills it, and what the summaries stand for.
 """
 
+import json
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -16,9 +17,14 @@ from evennia_ai.history.archive import UNSUMMARISED, absorbed_by
 from evennia_ai.history.messages import Message
 from evennia_ai.history.stored import as_count
 from evennia_ai.language.words import excerpt
+from evennia_ai.life import Offered
+from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
+from evennia_ai.llm_interaction.regions import note_line
 from evennia_ai.rag_memory.provenance import attributed
+from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
-from evennia_ai.turns.contributors import contributors, newest_turn
+from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.tools.base import Scale, Text, Tool, ToolContext
 
 # Messages before and behind the one asked for.
@@ -33,6 +39,61 @@ PROFILES_AT_ONCE, SLICE = 10, 256
 MOST_RESULTS, TOKENS_PER_RESULT = 20, 400
 RESULT_CHARS = 400
 MOST_CONTRIBUTORS, MOST_SUMMARIES = 8, 8
+
+MOST_PIECES = 50  # pieces that are told at most
+
+
+@dataclass(frozen=True)
+class Contributor:
+    """One piece of a prompt."""
+
+    what: str  # a region, or ``message``, ``summary``, ``note``, ``tool``, ``persona``
+    id: str  # its id or name; empty for a region
+    tokens: int  # what it takes
+    advice: str = ""  # what staff can do about it
+
+
+_ADVICE = {
+    "System": "shorten `persona`",
+    "Tools": "switch off what it does not need: `tool_levels`",
+    "Ledger": "withdraw notes (`aimemory/reject`), or lower `ledger_max_tokens`",
+    "Examples": "shorten `examples`",
+    "Summaries": "compact: older summaries are merged",
+    "History": "compact; its words stay in the archive",
+    "Retrieved": "lower `memory_inject_tokens`",
+    "Tail": "fewer people and things in the room",
+    "Reserve": "lower `reply_reserve_tokens`",
+}
+
+
+def newest_turn(seen: Seen) -> TokenBudget | None:
+    """The logged budget of the newest turn that a viewer may know of; None if there is none."""
+    requests = reversed(seen.requests())
+    return next((event for event in requests if event.purpose == CONTEXT_AWAKE), None)
+
+
+def contributors(script: Assistant, tools: Iterable[Offered], audience: str) -> list[Contributor]:
+    """The regions of the newest turn's prompt and the pieces of the next one, largest first.
+
+    Only pieces that the audience may know, and those of the `tools` that are offered.
+    """
+    seen, count = script.seen(audience), script.count
+    event = newest_turn(seen)
+    pieces = [Contributor("persona", "", count(script.config.persona), _ADVICE["System"])]
+    for region, tokens in (event.regions if event else {}).items():
+        if tokens:
+            pieces.append(Contributor(f"region {region}", "", tokens, _ADVICE[region]))
+    for message in seen.messages():
+        what, region = ("summary", "Summaries") if message.is_summary else ("message", "History")
+        name = str(message.metadata.get("summary_id") or message.id)
+        pieces.append(Contributor(what, name, message.tokens, _ADVICE[region]))
+    for entry in seen.pinned():
+        line = note_line(entry.id, entry.at, entry.by, entry.text)
+        pieces.append(Contributor("note", entry.id, count(line), _ADVICE["Ledger"]))
+    for tool in tools if script.limits().calls_tools else ():
+        size = count(json.dumps(tool.schema()))
+        pieces.append(Contributor("tool", tool.name, size, _ADVICE["Tools"]))
+    return sorted(pieces, key=lambda piece: -piece.tokens)[:MOST_PIECES]
 
 
 class SearchMemory(Tool):
@@ -222,7 +283,7 @@ class ListContributors(Tool):
 
     def run(self, ctx: ToolContext) -> dict[str, Any]:
         """The largest pieces that the turn's audience may know of."""
-        found = contributors(ctx.script, ctx.audience)[:MOST_CONTRIBUTORS]
+        found = contributors(ctx.script, ctx.tools.offered(), ctx.audience)[:MOST_CONTRIBUTORS]
         pieces = [{"what": each.what, "id": each.id, "tokens": each.tokens} for each in found]
         return {"largest": [{k: v for k, v in piece.items() if v} for piece in pieces]}
 

@@ -13,8 +13,9 @@ from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.staff.status import status_lines
 from evennia_ai.testing import call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from evennia_ai.turns.tools.execution import ToolRegistry, drop_calls, waiting_calls
-from evennia_ai.turns.tools.waiting import WAIT_S
+from evennia_ai.turns.tools.base import ToolRegistry
+from evennia_ai.turns.tools.execution import drop_calls, waiting_calls
+from evennia_ai.turns.waiting import WAIT_S
 from tests.command_line import CommandLineTest
 from tests.fake import FakeAssistant
 from tests.models import ScriptedModel

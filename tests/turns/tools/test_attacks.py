@@ -29,8 +29,8 @@ from evennia_ai.rag_memory.ledger import TEXT_CHARS
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.staff.cards import take_card
 from evennia_ai.testing import call
+from evennia_ai.turns.runtime import Proposal
 from evennia_ai.turns.tools import Tool
-from evennia_ai.turns.tools.asking import Proposal
 from tests.base import PLAYED
 from tests.cards import card
 from tests.store_case import item

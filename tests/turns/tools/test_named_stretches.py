@@ -3,7 +3,7 @@
 import unittest
 
 from evennia_ai.life import Named
-from evennia_ai.turns.tools.asking import named_stretches
+from evennia_ai.turns.tools.execution import named_stretches
 
 ORDERS = ("give", "drop", "look", "get", "say")
 

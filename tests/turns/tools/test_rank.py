@@ -11,8 +11,9 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import call
 from evennia_ai.turns.tools import BUILTIN_TOOLS
-from evennia_ai.turns.tools.execution import ToolRegistry, waiting_calls
-from evennia_ai.turns.tools.waiting import YES_S
+from evennia_ai.turns.tools.base import ToolRegistry
+from evennia_ai.turns.tools.execution import waiting_calls
+from evennia_ai.turns.waiting import YES_S
 from tests.command_line import CommandLineTest
 from tests.game.test_acting import commands
 from tests.turns.tools.case import OBJECT, AskedTest, RingBell, done, rank

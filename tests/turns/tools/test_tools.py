@@ -15,7 +15,7 @@ from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import call
 from evennia_ai.turns.tools import Tool
-from evennia_ai.turns.tools.execution import ToolRegistry
+from evennia_ai.turns.tools.base import ToolRegistry
 from tests.fake import FakeAssistant
 from tests.models import ScriptedModel
 from tests.turns.tools.case import AskedTest, RingBell, rank

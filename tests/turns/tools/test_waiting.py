@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ToolError
-from evennia_ai.turns.state import SCRIPT, is_sound
-from evennia_ai.turns.tools.waiting import (
+from evennia_ai.turns.assistant import SCRIPT, is_sound
+from evennia_ai.turns.waiting import (
     KEY,
     MOST_OF_ONE,
     MOST_WAITING,
