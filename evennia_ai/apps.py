@@ -36,8 +36,8 @@ class EvenniaAIConfig(AppConfig):
 
 def _with_menu(engine: dict[str, Any]) -> dict[str, Any]:
     """A template engine's settings with the link to the staff's pages in the site's menu."""
-    folders, options = list(engine.get("DIRS", ())), engine.get("OPTIONS", {})
-    processors = list(options.get("context_processors", ()))
+    folders, options = engine.get("DIRS", ()), engine.get("OPTIONS", {})
+    processors = options.get("context_processors", ())
     if not engine["BACKEND"].endswith("DjangoTemplates") or MENU in processors:
         return engine
     options = {**options, "context_processors": [*processors, MENU]}

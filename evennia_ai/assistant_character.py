@@ -132,17 +132,17 @@ class AssistantMixin:
     @lazy_property
     def journal(self) -> JournalHandler:
         """What the assistant found worth keeping."""
-        return JournalHandler(AttributeStore(self), on_add=self._index_entry)
+
+        def index(entry: JournalEntry) -> None:
+            if script := self.assistant:
+                script.memory.remember_entry(entry)
+
+        return JournalHandler(AttributeStore(self), on_add=index)
 
     @lazy_property
     def entities(self) -> EntityHandler:
         """What is known of people, places and things."""
         return EntityHandler(AttributeStore(self))
-
-    def _index_entry(self, entry: JournalEntry) -> None:
-        script = self.assistant
-        if script is not None:
-            script.memory.remember_entry(entry)
 
     def search(self, searchdata: Any, *args: Any, **options: Any) -> Any:
         """Evennia's search; a name that the body types for an object means that one alone.
@@ -153,7 +153,9 @@ class AssistantMixin:
         meant, place = means.get(str(searchdata).strip().casefold(), (None, None))
         if meant is None or meant.location is not place:
             return super().search(searchdata, *args, **options)  # type: ignore[misc]
-        return [meant] if options.get("quiet") else meant
+        if options.get("quiet"):
+            return [meant]
+        return meant
 
     def at_msg_receive(
         self, text: object = None, from_obj: "Speaking | None" = None, **kwargs: Any
@@ -206,7 +208,7 @@ class AssistantMixin:
 
     def channel_msg(self, message: str, channel: Any, senders: Any = None, **kwargs: Any) -> None:
         """Hear a channel that the setting ``EVENNIA_AI_CHANNELS`` names."""
-        sender = next(iter(make_iter(senders)), None) if senders else None
+        sender = next(iter(make_iter(senders or None)), None)
         self.listen(channel_event(self, message, channel, sender))
 
     def at_post_channel_msg(self, message: str, channel: Any, **kwargs: Any) -> None:

@@ -57,5 +57,5 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
 
 
 def _problem(number: str, message: str, hint: str) -> checks.CheckMessage:
-    kind = checks.Error if number.startswith("E") else checks.Warning
+    kind = {"E": checks.Error, "W": checks.Warning}[number[0]]
     return kind(message, hint=hint, id=f"evennia_ai.{number}")

@@ -79,21 +79,25 @@ def kind_of(schema: Mapping[str, Any]) -> Kind:
             return Kind(says, field)
         case {"anyOf": [of, _]}:  # the other is None
             kind = kind_of(of)
-            words = ("None", *kind.words) if kind.words else ()
+            words = kind.words and ("None", *kind.words)
             return replace(kind, says=f"{kind.says}, or None", words=words)
         case {"enum": words}:
             return Kind("one of " + ", ".join(words), "choice", tuple(words))
-        case {"minimum": low, "maximum": high, "type": type}:
-            whole = "whole " if type == "integer" else ""
-            return Kind(f"a {whole}number from {low:,} to {high:,}", "number")
+        case {"minimum": low, "maximum": high, "type": "integer"}:
+            return Kind(f"a whole number from {low:,} to {high:,}", "number")
+        case {"minimum": low, "maximum": high}:
+            return Kind(f"a number from {low:,} to {high:,}", "number")
+        case {"maxLength": most} if most > LINE_CHARS:
+            return Kind(f"text of at most {most:,} characters", "long")
         case {"maxLength": most}:
-            field = "long" if most > LINE_CHARS else "text"
-            return Kind(f"text of at most {most:,} characters", field)
+            return Kind(f"text of at most {most:,} characters")
+        case {"additionalProperties": of, "propertyNames": {"enum": keys}}:
+            kind = kind_of(of)
+            says = f"a dict of {', '.join(keys)} to {kind.says}"
+            return Kind(says, keys=tuple(keys), of=kind)
         case {"additionalProperties": of, "propertyNames": names}:
-            kind, keys = kind_of(of), tuple(names.get("enum", ()))
-            called = ", ".join(keys) or names.get("says", "name")
-            field = "text" if keys else "long"
-            return Kind(f"a dict of {called} to {kind.says}", field, keys=keys, of=kind)
+            kind = kind_of(of)
+            return Kind(f"a dict of {names.get('says', 'name')} to {kind.says}", "long", of=kind)
     return Kind("True or False", "switch", ("True", "False"))
 
 
@@ -146,7 +150,9 @@ class Values(BaseModel):
                 if each["type"] == _REFUSED:
                     raise ConfigError(f"`{label}`: {each['msg']}.") from error
             raise ConfigError(f"`{label}` takes {kind.says}, not {shown_raw(value)}.") from error
-        return next(iter(stored.values())) if key else stored
+        if key:
+            [stored] = stored.values()
+        return stored
 
     @classmethod
     def parsed(cls, name: str, text: str, allowed: Allowed = ANYTHING, key: str = "") -> Any:
@@ -179,8 +185,9 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, tuple):
-        is_bare = not any(mark in text for text in value for mark in ', "\n')
-        return (", ".join(value) or "none") if is_bare else json.dumps(value, ensure_ascii=False)
+        if any(mark in text for text in value for mark in ', "\n'):
+            return json.dumps(value, ensure_ascii=False)
+        return ", ".join(value) or "none"
     return repr(value)
 
 
@@ -205,25 +212,33 @@ def says(words: str, field: str = "text") -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "says": words, "field": field})
 
 
-def _is_none(value: object) -> bool:
-    return value is None or (isinstance(value, str) and value.strip().lower() in ("", "none"))
+def _or(empty: object) -> BeforeValidator:
+    """What also counts as an empty value: None, `none` and no text."""
+
+    def read(value: object) -> object:
+        if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none")):
+            return empty
+        return value
+
+    return BeforeValidator(read)
 
 
-def listed(value: object) -> object:
-    """A list, or one text as a list of it."""
-    if _is_none(value):
-        return ()
-    return (value,) if isinstance(value, str) else value
+def _listed(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    return value
 
 
 def _names(value: object) -> object:
-    if isinstance(value, str) and not _is_none(value):
+    if isinstance(value, str):
         return [part for part in re.split(r"[,\n]", value) if part.strip()]
-    return listed(value)
+    return value
 
 
 def _lower(value: object) -> object:
-    return value.strip().lower() if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.strip().lower()
+    return value
 
 
 def _no_flag(value: object) -> object:
@@ -270,10 +285,10 @@ def _allowed(info: ValidationInfo) -> Allowed:
     return info.context or ANYTHING
 
 
-# Before the type of a value: what also counts as None, and as an empty dict; words in any case; and
-# True, which is no number.
-OR_NONE = BeforeValidator(lambda value: None if _is_none(value) else value)
-OR_EMPTY = BeforeValidator(lambda value: {} if _is_none(value) else value)
+# Before the type of a value: what also counts as None, as an empty dict and as an empty list; one
+# text for a list of it, and names separated by commas; words in any case; and True, no number.
+OR_NONE, OR_EMPTY, OR_NO_ITEMS = _or(None), _or({}), _or(())
+LISTED, NAMES = BeforeValidator(_listed), BeforeValidator(_names)
 LOWER = BeforeValidator(_lower)
 NO_FLAG = BeforeValidator(_no_flag)
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, strict=True)]
@@ -282,15 +297,17 @@ Prose = Annotated[Text, StringConstraints(max_length=PROSE_CHARS)]
 Model = Annotated[Line, AfterValidator(_model), says("the name of a model")]
 Models = Annotated[
     tuple[Model, ...],
-    BeforeValidator(_names),
+    NAMES,
+    OR_NO_ITEMS,
     says("names of models separated by commas", "list"),
 ]
-Names = Annotated[tuple[Line, ...], BeforeValidator(_names), says("a list of names", "list")]
+Names = Annotated[tuple[Line, ...], NAMES, OR_NO_ITEMS, says("a list of names", "list")]
 TextsOfGame = Annotated[
     tuple[
         Annotated[Text, StringConstraints(pattern=r"^(help:\s*[^:,]{1,60}|rooms:\s*[1-3])$")], ...
     ],
-    BeforeValidator(_names),
+    NAMES,
+    OR_NO_ITEMS,
     says("a list such as help:lore, help:law, rooms:2", "list"),
 ]
 _TIME = r"([01]?[0-9]|2[0-3]):[0-5][0-9]"
@@ -325,6 +342,4 @@ Dotted = Annotated[
     StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$"),
     says("a dotted path such as world.tools.OpenDoor"),
 ]
-Paths = Annotated[
-    tuple[Dotted, ...], BeforeValidator(_names), says("a list of dotted paths", "list")
-]
+Paths = Annotated[tuple[Dotted, ...], NAMES, OR_NO_ITEMS, says("a list of dotted paths", "list")]

@@ -15,7 +15,6 @@ from typing import Annotated, Any, Literal, TypeAlias
 import regex
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     Field,
     StringConstraints,
 )
@@ -24,9 +23,11 @@ from evennia_ai.cards.card import EXAMPLES_CHARS, GREETING_CHARS, GREETINGS
 from evennia_ai.errors import ConfigError
 from evennia_ai.kinds import (
     ANYTHING,
+    LISTED,
     LOWER,
     NO_FLAG,
     OR_EMPTY,
+    OR_NO_ITEMS,
     OR_NONE,
     Allowed,
     Amount,
@@ -42,7 +43,6 @@ from evennia_ai.kinds import (
     TextsOfGame,
     Values,
     Whole,
-    listed,
     says,
     shown_raw,
 )
@@ -104,7 +104,8 @@ class AssistantConfig(Values):
     )
     greetings: Annotated[
         tuple[Annotated[Text, StringConstraints(max_length=GREETING_CHARS)], ...],
-        BeforeValidator(listed),
+        LISTED,
+        OR_NO_ITEMS,
         says(f'a text, or a list of at most {GREETINGS} as ["...", "..."]', "long"),
     ] = life(
         (),
@@ -350,7 +351,9 @@ def within_hours(schedule: str, clock: Callable[[bool], datetime | time]) -> boo
     start, end = hours[:2], hours[2:]
     at = clock(schedule.startswith("game"))
     now = [at.hour, at.minute]
-    return start <= now < end if start <= end else now >= start or now < end
+    if start <= end:
+        return start <= now < end
+    return now >= start or now < end
 
 
 @dataclass(frozen=True)
@@ -403,11 +406,13 @@ def configured(*layers: Layer) -> Configuration:
             try:
                 new = check_option(name, value, layer.allowed)
             except ConfigError as error:
-                instead = "default" if name not in sources else "value"
+                instead = "value" if name in sources else "default"
                 says = f"{error} The {instead} {before!r} is used."
                 problems.append(Problem(name, shown_raw(value), says))
                 continue
-            values[name] = {**before, **new} if option.kind.of else new
+            if option.kind.of:
+                new = {**before, **new}
+            values[name] = new
             sources[name] = layer.source
     config = AssistantConfig.model_construct(**values)
     room = config.max_context_tokens // 2
@@ -416,11 +421,12 @@ def configured(*layers: Layer) -> Configuration:
         says = f"more than half of {most}; {room:,} is used."
         problems.append(Problem("reply_reserve_tokens", str(config.reply_reserve_tokens), says))
         config = config.model_copy(update={"reply_reserve_tokens": room})
-    allowed = layers[-1].allowed if layers else ANYTHING
-    return Configuration(config, (*problems, *_contradictions(config, allowed)), sources)
+    allowed = [layer.allowed for layer in layers]
+    problems += _contradictions(config, *allowed[-1:])
+    return Configuration(config, tuple(problems), sources)
 
 
-def _contradictions(config: AssistantConfig, allowed: Allowed) -> Iterator[Problem]:
+def _contradictions(config: AssistantConfig, allowed: Allowed = ANYTHING) -> Iterator[Problem]:
     """What is used as it is, but has no effect or not the one that was meant."""
     windows = {"immediate_window": config.immediate_window, "recent_window": config.recent_window}
     single = [name for name, value in windows.items() if value is not None]

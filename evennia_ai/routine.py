@@ -12,7 +12,7 @@ from evennia_ai.kinds import Text, says
 THERE, WALKS, BARRED, LOST = "there", "walks", "barred", "lost"
 
 MOST_STOPS = 24
-_PLAN = re.compile(r"(?:(game|real)\s+)?(.+)", re.IGNORECASE | re.DOTALL)
+_PLAN = re.compile(r"(?:(game|real)\s)?(.*)", re.IGNORECASE | re.DOTALL)
 _STOP = re.compile(
     r"([01]?\d|2[0-3]):([0-5]\d)\s+([^:;\s](?:[^:;]{0,78}[^:;\s])?)\s*"
     r"(?::\s*([^;\s](?:[^;]{0,198}[^;\s])?)?\s*)?"
@@ -53,19 +53,17 @@ def read_routine(text: str) -> Routine:
 
     Behind the word ``real`` its times are those of the real clock. Raises `ValueError`.
     """
-    found = _PLAN.fullmatch(text.strip())
-    parts = [part.strip() for part in found[2].split(";") if part.strip()] if found else []
-    stops = {
-        int(stop[1]) * 60 + int(stop[2]): (stop[3], stop[4] or "")
-        for stop in map(_STOP.fullmatch, parts)
-        if stop
-    }
-    if not found or not 0 < len(stops) == len(parts) <= MOST_STOPS:
+    clock, plan = _PLAN.fullmatch(text.strip()).groups()  # type: ignore[union-attr]
+    parts = [part for part in plan.split(";") if part.strip()]
+    stops = dict[int, Stop]()
+    for part in parts:
+        if stop := _STOP.fullmatch(part.strip()):
+            minute = int(stop[1]) * 60 + int(stop[2])
+            stops[minute] = Stop(minute, stop[3], stop[4] or "")
+    if not 0 < len(stops) == len(parts) <= MOST_STOPS:
         raise ValueError(text)
-    return Routine(
-        tuple(Stop(minute, *stops[minute]) for minute in sorted(stops)),
-        (found[1] or "game").lower() == "game",
-    )
+    is_game = (clock or "game").lower() == "game"
+    return Routine(tuple(stops[minute] for minute in sorted(stops)), is_game)
 
 
 def _check(text: str) -> str:

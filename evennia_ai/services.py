@@ -82,7 +82,9 @@ def reset() -> None:
 
 def breathe() -> "Deferred[None]":
     """Let others have a turn between two steps of long work; at once where nobody plays."""
-    return background.pause() if _parts.get("server") else succeed(None)
+    if _parts.get("server"):
+        return background.pause()
+    return succeed(None)
 
 
 def ready() -> bool:
@@ -99,7 +101,9 @@ def warm_up() -> "Deferred[None]":
     """Load what is slow on background threads; fires when it is there."""
     if (judge := moderator()) is not None:
         judge.warm_up()
-    return succeed(None) if ready() else mind().warm_up(conf.model_name())
+    if ready():
+        return succeed(None)
+    return mind().warm_up(conf.model_name())
 
 
 def leave() -> None:
@@ -116,4 +120,7 @@ def end() -> None:
 
 def close() -> "Deferred[None]":
     """Cancel calls and release files; fires when that is done."""
-    return _parts.pop("mind").close() if "mind" in _parts else succeed(None)
+    if "mind" not in _parts:
+        return succeed(None)
+    closed: Deferred[None] = _parts.pop("mind").close()
+    return closed

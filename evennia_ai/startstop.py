@@ -48,7 +48,7 @@ def at_server_start() -> None:
 
 
 def _write_events() -> None:
-    from evennia_ai.game.ports import write_events
+    from evennia_ai.assistant_script import write_events
 
     write_events()
 

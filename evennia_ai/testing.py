@@ -35,7 +35,9 @@ def call(name: str, **arguments: object) -> list[dict[str, Any]]:
 
 def silence(request: ModelRequest) -> Answer:
     """What a model answers that chooses to say nothing: a call of `noop` in a talk."""
-    return call("noop") if "noop" in request.called else ""
+    if "noop" in request.called:
+        return call("noop")
+    return ""
 
 
 class ScriptedModel:

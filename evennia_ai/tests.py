@@ -17,17 +17,19 @@ import evennia
 from django.test import override_settings
 from evennia import DefaultExit, DefaultScript, create_object
 from evennia.server.serversession import ServerSession
-from evennia.utils.ansi import strip_ansi
 from evennia.utils.test_resources import EvenniaTest
 from twisted.internet import reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.internet.task import deferLater
+from twisted.python.failure import Failure
 
 from evennia_ai import conf, services
 from evennia_ai.errors import ToolError
 from evennia_ai.game.evennia_internals import has_failed
+from evennia_ai.game.running import line_and_type
 from evennia_ai.game.seeing import name_of, plain, stable_id
 from evennia_ai.history.audience import PUBLIC, private
+from evennia_ai.history.messages import Speaker
 from evennia_ai.testing import stand_in
 
 # What the assistant says and does, by the way in which it does.
@@ -99,7 +101,12 @@ class TestThisGame(EvenniaTest):
         self.account.is_superuser = False
         self.account.save()
         self.char2.locks.add(f"puppet:pid({self.account2.id})")
-        self.connect(self.account2, 2)
+        session = ServerSession()
+        session.init_session("telnet", ("localhost", "testmode"), evennia.SESSION_HANDLER)
+        session.sessid = 2
+        evennia.SESSION_HANDLER.portal_connect(session.get_sync_data())
+        session = evennia.SESSION_HANDLER.session_from_sessid(2)
+        evennia.SESSION_HANDLER.login(session, self.account2, testmode=True)
         for account, person in ((self.account, self.char1), (self.account2, self.char2)):
             if person not in account.get_all_puppets():
                 account.puppet_object(account.sessions.all()[0], person)
@@ -114,15 +121,6 @@ class TestThisGame(EvenniaTest):
             person.location = self.room
             person.permissions.add("Player")
         self.thing = create_object(self.object_typeclass, key="lamp", location=self.room)
-
-    def connect(self, account: Any, number: int) -> None:
-        """Log an account in, by a session of that number."""
-        session = ServerSession()
-        session.init_session("telnet", ("localhost", "testmode"), evennia.SESSION_HANDLER)
-        session.sessid = number
-        evennia.SESSION_HANDLER.portal_connect(session.get_sync_data())
-        session = evennia.SESSION_HANDLER.session_from_sessid(number)
-        evennia.SESSION_HANDLER.login(session, account, testmode=True)
 
     def tearDown(self) -> None:
         """Leave nothing of the assistant behind."""
@@ -143,8 +141,8 @@ class TestThisGame(EvenniaTest):
 
     def command(self, name: str) -> Any:
         """A command of the first character, or of its account."""
-        found = self.char1.cmdset.current.get(name)
-        return found or self.account.cmdset.current.get(name)
+        sets = self.char1.cmdset.current, self.account.cmdset.current
+        return sets[0].get(name) or sets[1].get(name)
 
     @property
     def pose(self) -> str:
@@ -154,22 +152,20 @@ class TestThisGame(EvenniaTest):
     def shown(self, act: Any) -> dict[Any, list[str]]:
         """Do something to its end; returns what each player is shown meanwhile, by character."""
         lines: dict[Any, list[str]] = {self.char1: [], self.char2: []}
-        failures: list[Any] = []
+        outcomes: list[Any] = []
         with patch.object(evennia.SESSION_HANDLER, "data_out", Mock()) as sent:
-            pending, begun = act(), time.monotonic()
-            while isinstance(pending, Deferred) and not pending.called:
-                self.assertLess(time.monotonic() - begun, _MOST_S, "it takes too long")
+            end = time.monotonic() + _MOST_S
+            maybeDeferred(act).addBoth(outcomes.append)
+            while not outcomes:
+                self.assertLess(time.monotonic(), end, "it takes too long")
                 reactor.runUntilCurrent()  # type: ignore[attr-defined]
                 time.sleep(0.01)
-            if isinstance(pending, Deferred):
-                pending.addErrback(failures.append)
-        for failure in failures:
-            failure.raiseException()
+        if isinstance(outcomes[0], Failure):
+            outcomes[0].raiseException()
         for call in sent.call_args_list:
-            text, person = call.kwargs.get("text"), call.args[0].puppet
-            text = text[0] if isinstance(text, tuple | list) and text else text
-            if text and person in lines:
-                lines[person].append(strip_ansi(str(text)))
+            (line, _), person = line_and_type(call.kwargs.get("text")), call.args[0].puppet
+            if line and person in lines:
+                lines[person].append(line)
         return lines
 
     def type(self, line: str) -> dict[Any, list[str]]:
@@ -178,8 +174,9 @@ class TestThisGame(EvenniaTest):
 
         def act() -> Deferred[Any] | None:
             self.char1.execute_cmd(line, session=self.session)
-            waits = inspect.isgeneratorfunction(self.command(line.split()[0]).func)
-            return deferLater(reactor, _WAIT_S, lambda: None) if waits else None
+            if inspect.isgeneratorfunction(self.command(line.split()[0]).func):
+                return deferLater(reactor, _WAIT_S)
+            return None
 
         shown = self.shown(act)
         self.assertFalse(list(filter(has_failed, shown[self.char1])), f"`{line}` raises an error")
@@ -209,13 +206,15 @@ class TestThisGame(EvenniaTest):
         elif is_aloud and (not queue or queue[0].channel != channel):
             _CODE.append(f'evennia_ai.heard(listeners, caller, words, "{channel}") (in `{verb}`)')
         self.assertEqual(len(kinds), 1, f"`{line}` was heard as {queue}; shown: {shown}")
-        event = queue[0]
-        self.assertEqual(event.channel, channel)
-        same = self.assertIn if channel == "pose" else self.assertEqual
-        same(words.lower(), event.content.lower())
-        self.assertEqual(event.audience, PUBLIC if is_aloud else private([own]))
-        speaker = (event.speaker.id, event.speaker.key)
-        self.assertEqual(speaker, (own, name_of(self.char1, self.body)))
+        [event], audience, words = queue, PUBLIC, words.lower()
+        if not is_aloud:
+            audience = private([own])
+        self.assertIn(words, event.content.lower())
+        if channel != "pose":
+            self.assertEqual(words, event.content.lower())
+        speaker = Speaker(name_of(self.char1, self.body), own)
+        heard = (event.channel, event.audience, event.speaker)
+        self.assertEqual(heard, (channel, audience, speaker))
         return event
 
     def answered(self) -> list[str]:

@@ -150,9 +150,9 @@ def print_faces(texts: dict[Path, str], package: Path) -> None:
         (
             "options",
             "options.py",
-            r"^    \w+: .* = (?:compaction|context|model|manners|life)\(",
+            r"^    .* = (?:compaction|context|model|manners|life)\(",
         ),
-        ("settings", "conf.py", r"^    [A-Z]\w+: .* = _setting\("),
+        ("settings", "conf.py", r"^    .* = _setting\("),
         ("names in the face", "__init__.py", r'^        "\w+": "'),
     ):
         count = len(re.findall(mark, texts[package / file], re.MULTILINE))

@@ -18,9 +18,8 @@ from evennia.utils.idmapper.models import SharedMemoryModel
 from evennia.utils.test_resources import EvenniaTestMixin
 
 from evennia_ai import services
-from evennia_ai.assistant_script import all_scripts
+from evennia_ai.assistant_script import all_scripts, write_events
 from evennia_ai.background import Worker
-from evennia_ai.game.ports import write_events
 from evennia_ai.history.messages import Message
 from evennia_ai.mind.mind import IndexFile
 from evennia_ai.models import Event

@@ -16,11 +16,13 @@ from twisted.internet.task import Clock
 from evennia_ai.errors import StoreError, ToolError
 from evennia_ai.feature import Feature
 from evennia_ai.history.audience import PUBLIC, members, private
+from evennia_ai.history.messages import Speaker
 from evennia_ai.kinds import Allowed
 from evennia_ai.language.times import spoken_time
 from evennia_ai.life import Named, Told
 from evennia_ai.mind.mind import Mind
 from evennia_ai.options import OPTIONS, Layer
+from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.rag_memory.journal import JournalHandler
@@ -157,8 +159,7 @@ class FakeGame:
         "place": {"id": "r1", "key": "Tavern", "description": "", "exits": []},
         "here": dict.fromkeys(people.values(), True),
         "present": tuple(
-            {"id": each, "key": key, "player": True, "assistant": False}
-            for key, each in people.items()
+            {"id": each, "key": key, "assistant": False} for key, each in people.items()
         ),
         "things": {"t1.lamp": "a lamp"},
         "has_things": True,
@@ -222,15 +223,15 @@ class FakeGame:
     def company(self, idle_s: float) -> tuple[str, ...]:
         return self.active
 
-    def identify(self, name: str) -> dict[str, str] | None:
+    def identify(self, name: str) -> Profile | None:
         for key, each in self.people.items():
             if name in (key, each):
-                return {"id": each, "key": key, "kind": "person"}
+                return Profile(each, key, "person")
         return None
 
     def named(self, name: str, place: str) -> Named:
         if person := self.identify(name):
-            return Named(person["id"], (person["key"],), "person")
+            return Named(person.id, (person.name,), "person")
         if place == "people":
             raise ToolError(f"there is no `{name}` here")
         return Named(name, (name,))
@@ -247,10 +248,10 @@ class FakeGame:
     def tell(self, person: str, text: str) -> None:
         self.said.append((private([person]), text))
 
-    def player_called(self, name: str) -> tuple[str, str]:
+    def player_called(self, name: str) -> Speaker:
         if (person := self.identify(name)) is None:
             raise ToolError(f"no players are called `{name}`")
-        return person["key"], person["id"]
+        return Speaker(person.name, person.id)
 
     def time(self, now: float) -> str:
         return spoken_time(self.clock(False, now), with_date=False)

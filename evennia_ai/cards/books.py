@@ -24,7 +24,7 @@ EVERYBODY, NOBODY_HEARS = "all", "false()"
 EXTENSION = "evennia_ai"
 # How secondary keys count, by SillyTavern's numbers.
 ANY, NOT_ALL, NOT_ANY, ALL = "any", "not all", "not any", "all"
-_LOGIC = dict(enumerate((ANY, NOT_ALL, NOT_ANY, ALL)))
+_LOGIC = (ANY, NOT_ALL, NOT_ANY, ALL)
 _NAMES = {  # as `_plain_name` makes them
     "keys": ("keys", "key", "keywords"),
     "secondary": ("secondarykeys", "keysecondary", "secondkey"),
@@ -86,37 +86,38 @@ def read_book(value: Any, char: str = "") -> tuple[Book, list[str]]:
     Its `original` has only the entries that are of no use. `char` is whose book it is, in its texts
     ``{{char}}``. Locks are as the file has them.
     """
-    value = value if isinstance(value, dict) else {"entries": value}
+    if not isinstance(value, dict):
+        value = {"entries": value}
     data = value.get("data")
-    raw = value.get("entries", value.get("worldinfo", data))
-    if isinstance(data, dict) and raw is data:
+    items = value.get("entries", value.get("worldinfo", data))
+    if isinstance(data, dict) and items is data:
         return read_book(data.get("character_book") or data, char)
-    items = list(raw.values()) if isinstance(raw, dict) else raw
+    if isinstance(items, dict):
+        items = list(items.values())
     if not isinstance(items, list):
         raise Refusal(f"this is no lorebook: it has no `entries`. Read are {READ}")
     facts, unused, notes, cleaner = list[Fact](), list[Any](), list[str](), Cleaner(char)
-    useless, mended = Counter[str](), 0
+    kinds = Counter[str]()
     for number, item in enumerate(items[:FACTS], 1):
         changes: list[str] = []
         fact, why_useless = _fact(item, cleaner, changes)
         if why_useless:
-            useless[why_useless] += 1
             unused.append(item)
         else:
             facts.append(fact)
-            mended += bool(changes)
         if changes:
             notes.append(f"entry {number}: {', '.join(changes)}")
+            kinds[why_useless] += 1
     counts = [f"{len(items)} entries: {len(facts)} taken"]
-    if mended:
+    if mended := kinds[""]:
         counts[0] += f" ({mended} mended)"
-    counts += [f"{useless[what]} {what}" for what in (_BARE, _ORDER) if useless[what]]
+    counts += [f"{kinds[what]} {what}" for what in (_BARE, _ORDER) if kinds[what]]
     if len(items) > FACTS:
         counts.append(f"{len(items) - FACTS} beyond {FACTS} left out")
     rest = {key: each for key, each in value.items() if key != "data"}
     rest["entries"] = [*unused, *items[FACTS:]]
-    name = storable(value["name"]) if isinstance(value.get("name"), str) else ""
-    book = Book(name.strip()[:KEY_CHARS], tuple(facts), *_locks_of(value), json.dumps(rest))
+    name = _text(value.get("name"))[:KEY_CHARS]
+    book = Book(name, tuple(facts), *_locks_of(value), json.dumps(rest))
     return book, [", ".join(counts), *notes, *cleaner.notes()]
 
 
@@ -125,6 +126,13 @@ def is_book(value: Any) -> bool:
     if isinstance(value, list):
         return bool(value) and all(isinstance(each, dict) for each in value)
     return isinstance(value, dict) and ("entries" in value or "worldinfo" in value)
+
+
+def _text(value: Any) -> str:
+    """A value that is a text, without what cannot be stored; empty for any other."""
+    if not isinstance(value, str):
+        return ""
+    return storable(value).strip()
 
 
 def _values(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,14 +156,13 @@ def _fact(entry: Any, cleaner: Cleaner, changes: list[str]) -> tuple[Fact, str]:
     An entry that is always on, and stands in the talk or beside its newest line instead of beside
     the character, by its place or by a decorator, is an order to another program's model.
     """
-    item = entry if isinstance(entry, dict) else {}
+    item: dict[str, Any] = {}
+    if isinstance(entry, dict):
+        item = entry
     values = _values(item)
-    raw, weight, logic = (
-        _value(values, "text"),
-        _value(values, "weight"),
-        values.get("selectivelogic"),
-    )
-    text = storable(raw).strip() if isinstance(raw, str) else ""
+    weight, text = _value(values, "weight"), _text(_value(values, "text"))
+    if not isinstance(weight, int | float) or abs(weight) >= 10**9:
+        weight = 0
     head = _HEAD.match(text)[0]  # type: ignore[index]
     decorators = set(_DECORATOR.findall(head))
     text, left = cleaner.clean(text.removeprefix(head), TEXT_CHARS)
@@ -169,17 +176,20 @@ def _fact(entry: Any, cleaner: Cleaner, changes: list[str]) -> tuple[Fact, str]:
         keys,
         text,
         secondary,
-        _LOGIC.get(logic, ANY) if isinstance(logic, int) else ANY,
+        next((each for n, each in enumerate(_LOGIC) if n == values.get("selectivelogic")), ANY),
         _flag(_value(values, "always"), False) or "activate" in decorators,
         is_on and "dont_activate" not in decorators,
-        weight if isinstance(weight, int | float) and abs(weight) < 10**9 else 0,
+        weight,
         item,
         "",
         *_locks_of(item),
     )
     is_in_talk = values.get("position", 0) not in _BESIDE or not _IN_TALK.isdisjoint(decorators)
-    if not text or not (keys or fact.always):
-        changes.append("keys: none is usable" if text else "content: there is no text")
+    if not text:
+        changes.append("content: there is no text")
+        return fact, _BARE
+    if not (keys or fact.always):
+        changes.append("keys: none is usable")
         return fact, _BARE
     if fact.always and is_in_talk:
         changes[:] = ["an order, no fact"]
@@ -189,20 +199,23 @@ def _fact(entry: Any, cleaner: Cleaner, changes: list[str]) -> tuple[Fact, str]:
 
 def _keys(value: Any, name: str, changes: list[str]) -> tuple[str, ...]:
     if isinstance(value, str):
-        is_one = "," not in value or _PATTERN.fullmatch(value.strip())
-        if not is_one:
+        parts = value.split(",")
+        if len(parts) == 1 or _PATTERN.fullmatch(value.strip()):
+            parts = [value]
+        else:
             changes.append(f"{name}: one text was split at its commas")
-        value = [value] if is_one else value.split(",")
+        value = parts
     keys = dict[str, None]()
-    for text in value if isinstance(value, list) else ():
-        key = storable(text).strip() if isinstance(text, str) else ""
+    if not isinstance(value, list):
+        value = []
+    for key in map(_text, value):
         if found := _PATTERN.fullmatch(key):
             if not _WORDS.fullmatch(found[1]):
                 changes.append(f"{name}: `{key[:40]}`, a regular expression, is not used")
                 continue
             key = found[1]
-        if key:
-            keys.setdefault(key)
+        keys.setdefault(key)
+    keys.pop("", None)
     usable = [key for key in keys if len(key) <= KEY_CHARS]
     if len(keys) > KEYS or len(usable) < len(keys):
         changes.append(f"{name}: at most {KEYS} of {KEY_CHARS} characters are used")
@@ -212,23 +225,29 @@ def _keys(value: Any, name: str, changes: list[str]) -> tuple[str, ...]:
 def _flag(value: Any, default: bool) -> bool:
     if isinstance(value, str):
         return value.strip().lower() in ("true", "1", "yes", "on")
-    return bool(value) if isinstance(value, bool | int) else default
+    if isinstance(value, int):
+        return bool(value)
+    return default
 
 
 def exported(book: Book) -> dict[str, Any]:
     """A book of version 3, with its locks in `extensions` and what else it held when it came."""
-    original = json.loads(book.original) if book.original else {"extensions": {}}
+    original = json.loads(book.original or '{"extensions": {}}')
     entries = [_with_locks(_as_raw(fact), fact.know, fact.tell) for fact in book.facts]
     data = original | {"entries": [*entries, *original.get("entries", ())]}
     if book.name:
         data["name"] = book.name
-    know = "" if book.know == EVERYBODY else book.know
+    know = book.know
+    if know == EVERYBODY:
+        know = ""
     return _with_locks(data, know, book.tell)
 
 
 def _extensions(raw: Mapping[str, Any]) -> dict[str, Any]:
     extensions = raw.get("extensions")
-    return dict(extensions) if isinstance(extensions, dict) else {}
+    if not isinstance(extensions, dict):
+        return {}
+    return dict(extensions)
 
 
 def _locks_of(raw: Mapping[str, Any]) -> tuple[str, str]:

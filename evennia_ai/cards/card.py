@@ -59,28 +59,31 @@ class Card:
     original: Any = None  # the card as it came
 
 
+def _named(value: Any) -> dict[str, tuple[str, Any]]:
+    """Names and values of a JSON object, by the names in lower case."""
+    if not isinstance(value, dict):
+        return {}
+    return {str(name).lower(): (str(name), each) for name, each in value.items()}
+
+
 def fields_of(value: Any) -> dict[str, Any]:
     """The fields of a card of any version by their names in version 3; raises `Refusal`."""
-    outer: dict[Any, Any] = value if isinstance(value, dict) else {}
-    names = {str(name).lower(): name for name in outer}
+    outer = _named(value)
     for name in ("card", "character"):
-        if isinstance(outer.get(names.get(name)), dict):
-            return fields_of(outer[names[name]])
-    inner = outer.get(names.get("data"))
-    pairs, held = list(outer.items()), frozenset[str]()
-    if isinstance(inner, dict):
-        held = frozenset(str(name).lower() for name in inner)
-        is_known = not held.isdisjoint((*KNOWN, *_OLDER))
-        pairs = [*(() if is_known else pairs), *inner.items()]
+        _, each = outer.get(name, ("", None))
+        if isinstance(each, dict):
+            return fields_of(each)
+    inner = _named(outer.pop("data", ("", None))[1])
+    named = inner
+    if inner.keys().isdisjoint((*KNOWN, *_OLDER)):
+        named = {**outer, **inner}
     fields = {}
-    for name, each in pairs:
-        lower = str(name).lower()
-        if _OLDER.get(lower, lower) not in held:
-            lower = _OLDER.get(lower, lower)
-        if lower in KNOWN:
-            fields[lower] = each
-        elif lower not in ("spec", "spec_version", "data"):
-            fields[str(name)] = each
+    for lower, (name, each) in named.items():
+        newer = _OLDER.get(lower, lower)
+        if newer in KNOWN and (newer == lower or newer not in inner):
+            fields[newer] = each
+        elif lower not in ("spec", "spec_version"):
+            fields[name] = each
     if fields.keys() & {"name", *_PERSONA, "first_mes"}:
         return fields
     if books.is_book(value):
@@ -92,31 +95,33 @@ def read_card(value: Any, name: str = "") -> Card:
     """A card as it can be used, of the JSON value of its file; `name` counts instead of its own."""
     fields, notes = fields_of(value), list[str]()
     texts = {field: _texts(field, fields.get(field), notes) for field in (*USED[:-1], *SHOWN)}
-    own, nickname = "".join(texts["name"]), "".join(texts["nickname"])
-    called = as_name(name or own)
+    whole = {field: "".join(each) for field, each in texts.items()}
+    called = as_name(name or whole["name"])
     if not called:
         raise Refusal("the card has no name; add `= <name>`")
-    is_mended = not name and called != own.strip()
+    is_mended = not name and called != whole["name"].strip()
     if is_mended:
         notes.append(f"the name was mended to `{called}`")
     version = str(value.get("spec_version"))[:20]
     if re.fullmatch(r"(?:[4-9]|[1-9]\d)(?:\.\d+)?", version):
         notes.append(f"version {version} is read as version 3")
-    cleaner = Cleaner(as_name(nickname) or called)
-    user = whoever(" ".join(text for field in (*_PERSONA, "first_mes") for text in texts[field]))
+    cleaner = Cleaner(as_name(whole["nickname"]) or called)
+    speaks_with = whoever(" ".join(whole[field] for field in (*_PERSONA, "first_mes")))
 
-    def clean(field: str, text: str, most: int, user: str = user) -> str:
+    def clean(field: str, text: str, most: int, user: str = speaks_with) -> str:
         text, left = cleaner.clean(re.sub("<START>", "\n", text, flags=re.I), most, user)
         if left:
             note = f"{field}: {most:,} characters used, {left:,} left out"
-            notes.append(f"{note}; put facts into lore" if field in _PERSONA else note)
+            if field in _PERSONA:
+                note += "; put facts into lore"
+            notes.append(note)
         return text
 
-    description, *others = ("".join(texts[field]) for field in _PERSONA)
-    most = max(REST_CHARS, PERSONA_CHARS - len(description)) // 2 - 2
-    rest = [clean(*pair, most) for pair in zip(_PERSONA[1:], others, strict=True)]
+    first, *others = _PERSONA
+    most = max(REST_CHARS, PERSONA_CHARS - len(whole[first])) // 2 - 2
+    rest = [clean(field, whole[field], most) for field in others]
     room = PERSONA_CHARS - sum(len(text) + 2 for text in rest if text)
-    persona = "\n\n".join(filter(None, (clean("description", description, room), *rest)))
+    persona = "\n\n".join(filter(None, (clean(first, whole[first], room), *rest)))
     said = [text for field in _GREETINGS for text in texts[field] if text]
     if len(said) > GREETINGS:
         notes.append(f"{len(said) - GREETINGS} greetings beyond {GREETINGS} left out")
@@ -124,7 +129,7 @@ def read_card(value: Any, name: str = "") -> Card:
     for number, text in enumerate(said[:GREETINGS], 1):
         if greeting := clean(f"greeting {number}", text, GREETING_CHARS, GREETED):
             greetings.setdefault(greeting)
-    examples = clean("mes_example", "".join(texts["mes_example"]), EXAMPLES_CHARS)
+    examples = clean("mes_example", whole["mes_example"], EXAMPLES_CHARS)
     notes += cleaner.notes()
     lore = _lore(fields.get("character_book"), called, notes)
     lines = (*_used(fields, texts), *notes)
@@ -158,19 +163,25 @@ def _used(fields: Mapping[str, Any], texts: Mapping[str, list[str]]) -> Iterator
 
 def _texts(field: str, value: Any, notes: list[str]) -> list[str]:
     """The texts of a field; notes say what had to be changed for a value of another type."""
-    is_list, texts, instead = field in _LISTS, list[Any](), "not used"
     if value in (None, ""):
         return [""]
-    if isinstance(value, list if is_list else str):
-        return [storable(each) for each in (value if is_list else [value]) if isinstance(each, str)]
-    if not is_list and isinstance(value, int | float) and not isinstance(value, bool):
-        texts, instead = [str(value)], "read as text"
-    elif field == "tags" and isinstance(value, str):
-        texts, instead = value.split(","), "split at its commas"
-    elif isinstance(value, str) and not value.strip().isdigit():
-        texts, instead = [value], "read as one greeting"
-    wanted = "list" if is_list else "text"
-    notes.append(f"{field}: a value of type {type(value).__name__}, not a {wanted}: {instead}")
+    kind, texts, instead = "text", list[Any](), "not used"
+    if field in _LISTS:
+        kind = "list"
+    match kind, value:
+        case "text", str():
+            return [storable(value)]
+        case "list", list():
+            return [storable(each) for each in value if isinstance(each, str)]
+        case "text", bool():
+            pass
+        case "text", int() | float():
+            texts, instead = [str(value)], "read as text"
+        case "list", str() if field == "tags":
+            texts, instead = value.split(","), "split at its commas"
+        case "list", str() if not value.strip().isdigit():
+            texts, instead = [value], "read as one greeting"
+    notes.append(f"{field}: a value of type {type(value).__name__}, not a {kind}: {instead}")
     return list(map(storable, texts))
 
 

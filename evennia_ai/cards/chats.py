@@ -7,8 +7,10 @@ line is whose name it has, also in talk of many.
 import json
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from evennia_ai.cards.cleaning import as_name, storable
@@ -136,8 +138,9 @@ def _json_line(row: str) -> OldLine | str:
     text = storable(text)
     if not text.strip():
         return "empty"
-    name = as_name(name) if isinstance(name, str) else ""
-    return OldLine(name, text, _time(item.get("send_date")), item.get("is_user") is True)
+    if not isinstance(name, str):
+        name = ""
+    return OldLine(as_name(name), text, _time(item.get("send_date")), item.get("is_user") is True)
 
 
 def _named_line(row: str) -> OldLine | str:
@@ -153,13 +156,13 @@ def _time(value: Any) -> float:
     """A time in seconds since the epoch, however it is written; 0 for none."""
     if isinstance(value, str) and len(value) <= _TIME_CHARS:
         short = re.sub(r"\d+ms$", "", re.sub(r"[\s,]+", "", value))
-        for form in ("", *_FORMATS):
-            try:
-                at = datetime.strptime(short, form) if form else datetime.fromisoformat(value)
-            except ValueError:
-                continue
-            value = at.replace(tzinfo=at.tzinfo or UTC).timestamp()
-            break
+        reads = [partial(datetime.fromisoformat, value)]
+        reads += [partial(datetime.strptime, short, form) for form in _FORMATS]
+        for read in reads:
+            with suppress(ValueError):
+                at = read()
+                value = at.replace(tzinfo=at.tzinfo or UTC).timestamp()
+                break
     if not isinstance(value, int | float) or isinstance(value, bool):
         return 0.0
     if 10**11 < value < 10**14:  # milliseconds

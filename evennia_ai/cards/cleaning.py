@@ -30,10 +30,10 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub("", text)
 
 
-def as_name(text: str, most: int = 80) -> str:
-    """A text as the name of a character: one line, no markup, at most so many characters."""
+def as_name(text: str) -> str:
+    """A text as the name of a character: one line, no markup, at most 80 characters."""
     text = re.sub("[{}]", "", storable(text.replace("\n", " ")))
-    return " ".join(_MARKUP.sub("", text).split())[:most].strip()
+    return " ".join(_MARKUP.sub("", text).split())[:80].strip()
 
 
 def whoever(text: str) -> str:
@@ -86,13 +86,12 @@ class Cleaner:
     def _filled(self, macro: str, user: str, picks: random.Random) -> str:
         name, rest = (*re.split(r"::|:|\s", macro.strip(), maxsplit=1), "")[:2]
         name, rest = name.lower(), rest.strip()
-        if name in ("char", "bot", "user"):
-            return user if name == "user" else self.char
+        told = {"user": user, "char": self.char, "bot": self.char, "newline": "\n"}
+        if name in told:
+            return told[name]
         if name in ("random", "pick"):
-            options: list[str] = rest.split("::" if "::" in rest else ",")
+            options: list[str] = re.split("::" if "::" in rest else ",", rest)
             return picks.choice(options).strip()
-        if name == "newline":
-            return "\n"
         if name not in _SILENT and not name.startswith("//"):
             self.unknown.setdefault(name[:30])
         return ""

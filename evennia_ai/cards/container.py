@@ -81,8 +81,9 @@ def parsed(data: bytes) -> Any:
         raise Refusal(f"this is no JSON ({error}). {READ}") from None
     level, depth = [value], 0
     while level:
-        parts = [list(part.values()) if isinstance(part, dict) else part for part in level]
-        level = [each for part in parts if isinstance(part, list) for each in part]
+        lists = [part for part in level if isinstance(part, list)]
+        lists += [list(part.values()) for part in level if isinstance(part, dict)]
+        level = [each for part in lists for each in part]
         if (depth := depth + 1) > DEPTH:
             raise Refusal("the JSON is nested too deeply")
     return value
@@ -93,8 +94,8 @@ def _yaml(data: bytes) -> dict[str, Any] | None:
 
     Values are texts and lists or mappings of such; a part that is named and repeated is refused.
     """
-    text = data.decode("utf-8-sig", "replace") if len(data) <= YAML_BYTES else ""
-    if not _YAML.match(text):
+    text = data.decode("utf-8-sig", "replace")
+    if len(data) > YAML_BYTES or not _YAML.match(text):
         return None
     try:
         if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, yaml.BaseLoader)):
@@ -102,12 +103,16 @@ def _yaml(data: bytes) -> dict[str, Any] | None:
         value = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes texts alone
     except (yaml.YAMLError, RecursionError, ValueError):
         return None
-    return value if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        return None
+    return value
 
 
 def whole_number(digits: str) -> int | str:
     """The value of a number's digits; the digits themselves where there are too many."""
-    return int(digits) if len(digits) <= DIGITS else digits
+    if len(digits) > DIGITS:
+        return digits
+    return int(digits)
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
@@ -125,8 +130,9 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes, bool]]:
 
 def _key_of(kind: bytes, body: bytes) -> str:
     """The key of a text chunk, in lower case."""
-    is_text = kind in (b"tEXt", b"zTXt", b"iTXt")
-    return body[:80].partition(b"\0")[0].decode("latin-1").lower() if is_text else ""
+    if kind not in (b"tEXt", b"zTXt", b"iTXt"):
+        return ""
+    return body[:80].partition(b"\0")[0].decode("latin-1").lower()
 
 
 def _read_png(data: bytes) -> Contents:
@@ -179,8 +185,8 @@ def _read_zip(data: bytes) -> Contents:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = archive.namelist()
             if "card.json" not in names:
-                deeper = next((name for name in names if name.endswith("/card.json")), "")
                 why = "the CHARX file has no card.json at its top"
+                deeper = next((name for name in names if name.endswith("/card.json")), "")
                 if deeper:
                     why += f", only `{deeper}`: pack the folder's contents"
                 raise Refusal(why)
@@ -210,7 +216,9 @@ def packed(card: dict[str, Any], form: str, source: bytes = b"") -> bytes:
         return file.getvalue()
     if form != "png":
         raise Refusal(f"cards are written as {', '.join(FORMATS)}, not as `{form}`")
-    chunks = [chunk[:2] for chunk in _chunks(source)] if source.startswith(PNG) else _PIXEL
+    chunks = _PIXEL
+    if source.startswith(PNG):
+        chunks = [chunk[:2] for chunk in _chunks(source)]
     older = {**card, "spec": "chara_card_v2", "spec_version": "2.0"}
     texts = [
         (b"tEXt", key.encode() + b"\0" + base64.b64encode(json.dumps(value).encode()))

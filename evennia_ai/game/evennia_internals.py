@@ -52,34 +52,15 @@ LOCKS = "attrread:perm(Admin);attredit:perm(Admin)"
 
 def is_life(key: str, category: str | None) -> bool:
     """Whether an Attribute holds talk or memories."""
-    return category.startswith(CATEGORIES) if category else key in LIFE
-
-
-def read(attribute: "Attribute", owner: str = "") -> Any:
-    """A copy of an Attribute's value as plain data, with the texts of `owner` unsealed.
-
-    Those without an owner may hold database objects.
-    """
-    return unseal(attribute.db_value, owner) if owner else deserialize(attribute.value)
-
-
-def write(attribute: "Attribute", value: object, owner: str = "") -> None:
-    """Store a copy of a value in an Attribute, its texts sealed for `owner` if there is one."""
-    if owner and not attribute.db_lock_storage:  # made by hand
-        attribute.lock_storage = LOCKS
-    attribute.value = seal(value, owner) if owner else value
+    if category:
+        return category.startswith(CATEGORIES)
+    return key in LIFE
 
 
 # Stands for a stored None, which must differ from nothing stored.
 _STORED_NONE = object()
 # Keys named in one query; databases bound the number of values in it.
 _MOST_NAMED = 500
-
-
-def _stamp(attribute: "Attribute | None") -> object:
-    if attribute is None:
-        return None
-    return _STORED_NONE if attribute.db_value is None else attribute.db_value
 
 
 @dataclass
@@ -163,7 +144,6 @@ class AttributeStore:
     def __init__(self, obj: "TypedObject", readers: Mapping[Place, Reader] = MappingProxyType({})):
         self.obj = obj
         self._readers = readers
-        self._written: dict[Place, object] = {}
         self._id = ""
 
     def _owner(self, key: str, category: str | None) -> str:
@@ -194,19 +174,29 @@ class AttributeStore:
 
     def get(self, key: str, category: str | None = None, default: Any = None) -> Any:
         """A copy of a value as plain data, or the default."""
-        attribute = self._attribute(key, category)
-        return default if attribute is None else read(attribute, self._owner(key, category))
+        attribute, owner = self._attribute(key, category), self._owner(key, category)
+        if attribute is None:
+            return default
+        if not owner:  # it may hold database objects
+            return deserialize(attribute.value)
+        return unseal(attribute.db_value, owner)
 
     def get_own(self, key: str, category: str | None = None) -> list[Any]:
         """The items of a stored list that this store has sealed, not those put in by hand."""
-        attribute, owner = self._attribute(key, category), self._owner(key, category)
-        items = attribute.db_value if attribute is not None else None
-        items = items if isinstance(items, list) else []
+        owner = self._owner(key, category)
+        items = getattr(self._attribute(key, category), "db_value", None)
+        if not isinstance(items, list):
+            return []
         return [unseal(item, owner) for item in items if holds_sealed(item, owner)]
 
     def stamp(self, key: str, category: str | None = None) -> object:
         """The stored value's own object, which Evennia replaces at every change."""
-        return _stamp(self._attribute(key, category))
+        attribute = self._attribute(key, category)
+        if attribute is None:
+            return None
+        if attribute.db_value is None:
+            return _STORED_NONE
+        return attribute.db_value
 
     def stamps(self, keys: Iterable[str], category: str | None = None) -> tuple[object, ...]:
         """The stamps of several keys of a category."""
@@ -214,21 +204,20 @@ class AttributeStore:
 
     def set(self, key: str, value: object, category: str | None = None) -> None:
         """Store a value; a new Attribute is made and filled in one transaction."""
-        attribute, owner = self._attribute(key, category), self._owner(key, category)
-        place = (category, key)
+        owner, reader = self._owner(key, category), self._readers.get((category, key))
         with transaction():
+            if reader is not None and not is_sound(reader, old := self.get(key, category)):
+                put_aside(self, old, key, category)
+            attribute = self._attribute(key, category)
             if attribute is None:
-                locks = LOCKS if owner else ""
-                self.obj.attributes.add(key, None, category, lockstring=locks)
+                self.obj.attributes.add(key, None, category)
                 attribute = self._attribute(key, category)
-            elif place in self._readers and self._written.get(place) is not _stamp(attribute):
-                old = read(attribute, owner)
-                if not is_sound(self._readers[place], old):
-                    put_aside(self, old, key, category)
             _touch(self.obj, attribute)
-            write(attribute, value, owner)
-        if place in self._readers:
-            self._written[place] = _stamp(attribute)
+            if owner:
+                value = seal(value, owner)
+                if not attribute.db_lock_storage:
+                    attribute.lock_storage = LOCKS
+            attribute.value = value
 
     def delete(self, key: str, category: str | None = None) -> None:
         """Remove a value."""
@@ -336,8 +325,9 @@ class _PlayersPermissions(PermissionHandler):  # type: ignore[misc]
         """The permissions, by name."""
         ranks = [rank.lower() for rank in settings.PERMISSION_HIERARCHY]
         own = str(settings.PERMISSION_ACCOUNT_DEFAULT).lower()
-        higher = {*ranks[ranks.index(own) + 1 :]} if own in ranks else {*ranks}
-        return [own if name.removesuffix("s") in higher else name for name in super().all()]
+        if own in ranks:
+            ranks = ranks[ranks.index(own) + 1 :]
+        return [own if name.removesuffix("s") in ranks else name for name in super().all()]
 
     def _getcache(self, key: str | None = None, category: str | None = None) -> list[Any]:
         names = self.all()

@@ -1,7 +1,6 @@
 """Greetings of players who arrive: the option `greetings`, said without a model."""
 
-from typing import TYPE_CHECKING
-
+from evennia import DefaultCharacter
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
@@ -13,9 +12,6 @@ from evennia_ai.history.messages import ASKER, Message, Speaker
 from evennia_ai.history.stored import as_dict
 from evennia_ai.turns.assistant import AWAKE
 
-if TYPE_CHECKING:
-    from evennia import DefaultScript
-
 # A game announces who comes and who goes alike; so much later only who has come is here.
 WAIT_S = 0.5
 # Somebody is greeted once in a day, and where nobody has just talked: of several assistants by one.
@@ -23,14 +19,14 @@ DAY_S, QUIET_S = 86_400, 20
 
 
 @inlineCallbacks
-def greet(script: "DefaultScript", arrived: str) -> Steps[bool]:
+def greet(body: DefaultCharacter, arrived: str) -> Steps[bool]:
     """Greet somebody who arrived (stable id), unless it is no time for it; fires with whether."""
-    if not script.pk or not script.enabled or script.state.mode != AWAKE:
+    script, person, room = body.assistant, find(arrived), body.location
+    if script is None or not script.enabled or script.state.mode != AWAKE:
         return False
-    body, person, now = script.obj, find(arrived), script.now()
-    room, greetings = body.location, script.config.greetings
     if person is None or room is None or person.location is not room or not person.has_account:
         return False
+    now, greetings = script.now(), script.config.greetings
     greeted = {k: at for k, at in as_dict(script.store.get("greeted")).items() if now - at < DAY_S}
     line = manners_of(room).line
     is_talk = line is not None and now - line.at < QUIET_S
@@ -40,7 +36,10 @@ def greet(script: "DefaultScript", arrived: str) -> Steps[bool]:
     greeting, name = greetings[len(greeted) % len(greetings)], name_of(person, body)
     try:
         for is_speech, text in acts(greeting, name, body.key):
-            yield (script.game.say if is_speech else script.game.emote)(text)
+            if is_speech:
+                yield script.game.say(text)
+            else:
+                yield script.game.emote(text)
     except ToolError as error:
         script.log(f"a greeting was not said: {error}")
         return False

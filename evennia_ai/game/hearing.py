@@ -11,16 +11,17 @@ import re
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import regex
 from django.conf import settings
-from evennia import AccountDB, ChannelDB, ObjectDB
+from evennia import AccountDB, ChannelDB, DefaultCharacter, DefaultObject, ObjectDB
+from evennia.typeclasses.models import TypedObject
 from evennia.utils.utils import make_iter
 
 from evennia_ai import conf
 from evennia_ai.game.running import Origin, line_and_type
 from evennia_ai.game.seeing import (
+    around,
     hearers,
     is_assistant,
     is_person,
@@ -40,10 +41,6 @@ from evennia_ai.history.messages import ASKER, Message, new_id, utc_iso
 from evennia_ai.language.script import BEHIND, bordered
 from evennia_ai.language.words import storable
 from evennia_ai.turns.runtime import TO
-
-if TYPE_CHECKING:
-    from evennia import DefaultCharacter, DefaultObject
-    from evennia.typeclasses.models import TypedObject
 
 # On the account, or the character, of a player who wants no assistant to listen.
 IGNORED_TAG = ("ignored", "evennia_ai")
@@ -68,7 +65,7 @@ def _is_of(origin: Origin, setting: str) -> bool:
 
 
 def heard_event(
-    listener: "DefaultCharacter", text: object, from_obj: object, origin: Origin
+    listener: DefaultCharacter, text: object, from_obj: object, origin: Origin
 ) -> Message | None:
     """What a message means to a listener, or None if it is nothing to hear.
 
@@ -80,24 +77,28 @@ def heard_event(
         return None
     if kind not in _SPOKEN and not re.search(r"\w", line):
         return None  # a break between poses, such as a row of dashes
-    speaker = _body(next(iter(make_iter(from_obj)), None) if from_obj else origin.caller)
+    speaker = _body(next(iter(make_iter(from_obj or origin.caller)), None))
     if speaker is listener or any(map(is_ignored, filter(None, (speaker, origin.caller)))):
         return None
     is_moving = kind in MOVE_TYPES or origin.is_coming
     if speaker is None or not is_person(speaker):
-        return None if is_moving else _thing_event(listener, speaker, line, kind, origin)
-    is_unseen = _is_beside(listener, speaker) and not seen(listener.location, listener, [speaker])
+        if is_moving:
+            return None
+        return _thing_event(listener, speaker, line, kind, origin)
+    is_unseen = _is_unseen(listener, speaker)
     if is_moving:
-        line, audience = _as_known(line, listener), room_audience(listener, speaker)
-        return None if is_unseen else event_of(listener, speaker, "move", line, audience)
+        if is_unseen:
+            return None
+        audience = room_audience(listener, speaker)
+        return event_of(listener, speaker, "move", _as_known(line, listener), audience)
     if kind == OOC or _is_of(origin, "OOC_COMMANDS"):
         return None
     return _person_event(listener, speaker, line, kind, origin, bool(from_obj), is_unseen)
 
 
 def _person_event(
-    listener: "DefaultCharacter",
-    speaker: "DefaultObject",
+    listener: DefaultCharacter,
+    speaker: DefaultObject,
     line: str,
     kind: object,
     origin: Origin,
@@ -113,86 +114,98 @@ def _person_event(
     if not is_speech and not re.search(r"\w", without_names(line, names)):
         return None  # as between poses, such as ``==== Char ====``
     if kind not in ("pose", "emote"):
-        typed = origin.typed if origin.caller is speaker else ()
+        typed: tuple[str, ...] = ()
+        if origin.caller is speaker:
+            typed = origin.typed
         words = spoken(line, names, typed, is_speech)
     circle = _circle(listener, speaker, kind, origin)
     audience = _audience(listener, speaker, circle)
     is_for_few = circle is not None and not origin.is_for_room
     if is_speech or (words and not _is_named(listener.location, line, words)):
-        is_aside = is_for_few or circle == {speaker}
-        channel = _aside(listener, speaker) if is_aside else "say"
+        channel = "say"
+        if is_for_few or circle == {speaker}:
+            channel = _aside(listener, speaker)
         return event_of(listener, speaker, channel, words, audience, is_unseen)
     line = _as_known(line, listener)
     if not is_sent and not any(name in line for name in names):
         return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
-    channel = "notice" if kind is None and is_for_few else "pose"
+    channel = "pose"
+    if kind is None and is_for_few:
+        channel = "notice"
     return event_of(listener, speaker, channel, line, audience, is_unseen)
 
 
-def _is_beside(listener: "DefaultCharacter", speaker: "DefaultObject") -> bool:
+def _is_beside(listener: DefaultCharacter, speaker: DefaultObject) -> bool:
     """Whether somebody is in the same room as a listener."""
     return listener.location is not None and speaker.location is listener.location
 
 
-def _aside(listener: "DefaultCharacter", speaker: "DefaultObject") -> str:
+def _is_unseen(listener: DefaultCharacter, obj: DefaultObject) -> bool:
+    """Whether somebody or something is in the same room, and the listener does not see it."""
+    return _is_beside(listener, obj) and not seen(listener.location, listener, [obj])
+
+
+def _aside(listener: DefaultCharacter, speaker: DefaultObject) -> str:
     """The channel of what somebody says to a listener and not to the room."""
-    return "whisper" if _is_beside(listener, speaker) else "page"
-
-
-def _people_around(listener: "DefaultObject") -> "set[DefaultObject]":
-    """The people in a listener's room, themselves among them."""
-    room = listener.location
-    return set(filter(is_person, room.contents if room is not None else ()))
+    if _is_beside(listener, speaker):
+        return "whisper"
+    return "page"
 
 
 def _circle(
-    listener: "DefaultObject",
-    speaker: "DefaultObject | None",
+    listener: DefaultObject,
+    speaker: DefaultObject | None,
     kind: object,
     origin: Origin,
-) -> "set[DefaultObject] | None":
+) -> set[DefaultObject] | None:
     """Who besides a listener knows of a line; None if everybody in the room does."""
-    people, told, is_for_all = _people_around(listener), {listener}, False
+    people, told = {*filter(is_person, around(listener))}, set[DefaultObject]()
+    is_for_all = _is_of(origin, "PUBLIC_COMMANDS")
     if origin.is_for_room:
         left_out = {*origin.excluded} - {speaker}
         told, is_for_all = people - left_out, not left_out
-    elif _is_of(origin, "PUBLIC_COMMANDS"):
-        is_for_all = True
-    elif origin.receivers is not None:
-        told |= {*origin.receivers}
+    elif origin.receivers is not None and not is_for_all:
+        told = {*filter(is_person, origin.receivers)}
         is_for_all = people <= told
     if is_for_all and kind != "whisper":
         return None
-    sender = speaker if speaker is not None and is_person(speaker) else origin.caller
-    return {*filter(is_person, told), *filter(None, [sender])} - {listener}
+    sender = speaker
+    if speaker is None or not is_person(speaker):
+        sender = origin.caller
+    return {*told, *filter(None, [sender])} - {listener}
 
 
 def _audience(
-    listener: "DefaultObject",
-    speaker: "DefaultObject | None",
-    circle: "set[DefaultObject] | None",
+    listener: DefaultObject,
+    speaker: DefaultObject | None,
+    circle: set[DefaultObject] | None,
 ) -> str:
     """Who may know of a line: a circle, or all in the room."""
     if circle is not None:
         return private(map(stable_id, circle))
-    return room_audience(listener, speaker) if speaker is not None else PUBLIC
+    if speaker is None:
+        return PUBLIC
+    return room_audience(listener, speaker)
 
 
-def _is_named(room: "DefaultObject | None", line: str, words: str) -> bool:
+def _is_named(room: DefaultObject | None, line: str, words: str) -> bool:
     """Whether words of a line belong to the name that it gives to a thing here."""
-    holders = (room, *room.contents) if room is not None else ()
+    if room is None:
+        return False
+    holders = (room, *room.contents)
     things = (obj for holder in holders for obj in holder.contents if not is_person(obj))
     keys = (plain(thing.key).casefold() for thing in things)
     return any(words.casefold() in key and key in line.casefold() for key in keys)
 
 
-def _as_known(line: str, listener: "DefaultObject") -> str:
+def _as_known(line: str, listener: DefaultObject) -> str:
     """A line with the names that a listener knows for the true ones that a game shows in it.
 
     True names are whole words, in upper or lower case, and hidden unless the known name has them.
     """
     hidden, lower = {}, line.casefold()
-    for person in _people_around(listener):  # few are asked for their names: that takes time
+    people = [listener, *filter(is_person, around(listener))]
+    for person in people:  # few are asked for their names: that takes time
         key = plain(person.key)
         if key and key.casefold() in lower:
             name = name_of(person, listener)
@@ -201,7 +214,7 @@ def _as_known(line: str, listener: "DefaultObject") -> str:
     if not hidden:
         return line
     # What somebody is called may hold another one's true name.
-    names = {*hidden, *(name_of(person, listener) for person in _people_around(listener))}
+    names = {*hidden, *(name_of(person, listener) for person in people)}
     words = sorted(names, key=len, reverse=True)
     pattern = "|".join(f"{bordered(w)}|(?<=['’]){regex.escape(w)}{BEHIND}" for w in words)
     flags = regex.V1 | regex.IGNORECASE
@@ -210,8 +223,8 @@ def _as_known(line: str, listener: "DefaultObject") -> str:
 
 
 def _thing_event(
-    listener: "DefaultCharacter",
-    thing: "DefaultObject | None",
+    listener: DefaultCharacter,
+    thing: DefaultObject | None,
     line: str,
     kind: object,
     origin: Origin,
@@ -222,8 +235,7 @@ def _thing_event(
     the body alone is told it, without a source or while it acts, as what the game says to whoever
     types.
     """
-    room = listener.location
-    if room is None or not any(obj.has_account for obj in room.contents):
+    if not any(obj.has_account for obj in around(listener)):
         return None
     circle = _circle(listener, thing, kind, origin)
     is_answer = circle == set() and (thing is None or listener.ndb.ai_told is not None)
@@ -231,7 +243,7 @@ def _thing_event(
         return None
     listener.ndb.ai_noticed = line
     audience = _audience(listener, None, circle)
-    if thing is not None and thing.location is room and not seen(room, listener, [thing]):
+    if thing is not None and _is_unseen(listener, thing):
         line = _without_name(line, plain(thing.key))
     return noticed_event(listener, _as_known(line, listener), None, audience)
 
@@ -241,19 +253,21 @@ def _without_name(line: str, name: str) -> str:
     return re.sub(rf"^\W*{re.escape(name)}(?!\w)", UNSEEN, line)
 
 
-def _body(obj: object) -> "DefaultObject | None":
+def _body(obj: object) -> DefaultObject | None:
     """The character that speaks: of an account one that it plays."""
     if isinstance(obj, AccountDB):
         return next(iter(obj.get_all_puppets()), None)
-    return obj if isinstance(obj, ObjectDB) else None
+    if isinstance(obj, ObjectDB):
+        return obj
+    return None
 
 
 def heard(
-    listeners: "Iterable[DefaultObject]",
-    speaker: "DefaultObject",
+    listeners: Iterable[DefaultObject],
+    speaker: DefaultObject,
     text: str,
     kind: str = "say",
-    to: "DefaultObject | None" = None,
+    to: DefaultObject | None = None,
 ) -> None:
     """Let the assistants among some listeners hear a line, which they answer as if it were typed.
 
@@ -275,15 +289,14 @@ def heard(
     told = {*listeners}
     people, words = {*filter(is_person, told), speaker}, plain(text)[:LINE_CHARS]
     for listener in filter(is_assistant, told - {speaker}):
-        absent = _people_around(listener) - people
+        absent = {*filter(is_person, around(listener))} - people
         is_for_some = any(obj.has_account or is_assistant(obj) for obj in absent)
-        is_aside = kind == "whisper" or not _is_beside(listener, speaker) or is_for_some
-        audience = _audience(listener, speaker, people - {listener} if is_aside else None)
-        channel, content = kind, words
+        channel, content, circle = kind, words, None
+        if kind == "whisper" or not _is_beside(listener, speaker) or is_for_some:
+            channel, circle = _aside(listener, speaker), people - {listener}
+        audience = _audience(listener, speaker, circle)
         if kind == "pose":
-            content = f"{name_of(speaker, listener)} {words}"
-        elif is_aside:
-            channel = _aside(listener, speaker)
+            channel, content = kind, f"{name_of(speaker, listener)} {words}"
         event = event_of(listener, speaker, channel, content, audience)
         if to is not None:
             event = replace(event, metadata={**event.metadata, TO: stable_id(to)})
@@ -291,8 +304,8 @@ def heard(
 
 
 def event_of(
-    listener: "DefaultObject",
-    speaker: "TypedObject",
+    listener: DefaultObject,
+    speaker: TypedObject,
     channel: str,
     content: str,
     audience: str,
@@ -303,15 +316,16 @@ def event_of(
     What another assistant answers goes with whom it answers, when they are forgotten.
     """
     known, metadata = speaker_of(speaker, listener), {"assistant": is_assistant(speaker)}
-    script = speaker.assistant if is_assistant(speaker) else None
-    if script is not None and script.runtime.asker:
+    if is_unseen:
+        known = replace(known, key=UNSEEN)
+    if is_assistant(speaker) and (script := speaker.assistant) and script.runtime.asker:
         metadata[ASKER] = script.runtime.asker
     return Message(
         "user",
         storable(content),
         id=new_id("m"),
         created_at=utc_iso(time.time()),
-        speaker=replace(known, key=UNSEEN) if is_unseen else known,
+        speaker=known,
         audience=audience,
         channel=channel,
         metadata=metadata,
@@ -319,7 +333,7 @@ def event_of(
 
 
 def paged_event(
-    listener: "DefaultObject", account: AccountDB, text: str, puppet: "DefaultObject | None"
+    listener: DefaultObject, account: AccountDB, text: str, puppet: DefaultObject | None
 ) -> Message:
     """A page of an account, which typed it as `puppet`; any that it plays if None."""
     body = puppet or _body(account) or account
@@ -329,16 +343,18 @@ def paged_event(
 
 
 def noticed_event(
-    listener: "DefaultObject", text: str, from_obj: "TypedObject | None", audience: str
+    listener: DefaultObject, text: str, from_obj: TypedObject | None, audience: str
 ) -> Message:
     """What a game lets an assistant know without speech; without a cause it is a bare notice."""
     if audience == PUBLIC:
         audience = room_audience(listener, listener)
     event = event_of(listener, from_obj or listener, "notice", plain(text)[:LINE_CHARS], audience)
-    return event if from_obj is not None else replace(event, role="system", speaker=None)
+    if from_obj is None:
+        return replace(event, role="system", speaker=None)
+    return event
 
 
-def subscribe(listener: "DefaultCharacter") -> None:
+def subscribe(listener: DefaultCharacter) -> None:
     """Let a body hear the channels that ``EVENNIA_AI_CHANNELS`` names."""
     for name in conf.setting("CHANNELS"):
         for channel in ChannelDB.objects.channel_search(name):
@@ -347,25 +363,27 @@ def subscribe(listener: "DefaultCharacter") -> None:
 
 
 def channel_event(
-    listener: "DefaultObject", text: str, channel: "TypedObject", sender: "TypedObject | None"
+    listener: DefaultObject, text: str, channel: TypedObject, sender: TypedObject | None
 ) -> Message | None:
     """A line on a channel, for staff alone unless everybody may listen there; never answered."""
     names = [name.lower() for name in conf.setting("CHANNELS")]
     if sender is None or channel.key.lower() not in names or is_ignored(sender):
         return None
-    audience = PUBLIC if channel.locks.get("listen") == "listen:all()" else STAFF
+    audience = STAFF
+    if channel.locks.get("listen") == "listen:all()":
+        audience = PUBLIC
     words = storable(plain(text)[:LINE_CHARS])
     return event_of(listener, sender, f"on {channel.key}"[:24], words, audience)
 
 
-def is_ignored(speaker: "TypedObject") -> bool:
+def is_ignored(speaker: TypedObject) -> bool:
     """Whether a player wants no assistant to listen, by `ai/ignore`."""
     known = (speaker, getattr(speaker, "account", None))
     # A session, before it has logged in, has no tags.
     return any(is_tagged(each, IGNORED_TAG) for each in known if hasattr(each, "tags"))
 
 
-def room_audience(listener: "DefaultObject", speaker: "DefaultObject") -> str:
+def room_audience(listener: DefaultObject, speaker: DefaultObject) -> str:
     """Public, or in a room marked private those who stand there besides a listener."""
     room = listener.location
     if not is_private_room(room):

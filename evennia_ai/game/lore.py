@@ -8,9 +8,9 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evennia import ScriptDB
+from evennia import DefaultObject, ScriptDB
 from evennia.help.filehelp import FILE_HELP_ENTRIES
 from evennia.help.models import HelpEntry
 from evennia.utils import logger
@@ -37,9 +37,6 @@ from evennia_ai.rag_memory.finder import (
 from evennia_ai.rag_memory.memory import Memory
 from evennia_ai.recall.values import Query, Turn
 from evennia_ai.services import kept, mind
-
-if TYPE_CHECKING:
-    from evennia import DefaultObject
 
 SCRIPT, CATEGORY = "ai_world", "ai_lore"
 # Most facts that a line finds by meaning alone, and their least score.
@@ -89,14 +86,14 @@ class Lore:
         What it has no more, or under other locks, is taken out of the index.
         """
         name, new = book.name.lower(), parts_of(book.locked())
-        before = self.books().get(name)
-        for locks, turns in parts_of(before.locked() if before else ()).items():
+        before = self.books().get(name, replace(book, facts=()))
+        for locks, turns in parts_of(before.locked()).items():
             if gone := turns.keys() - new.get(locks, {}).keys():
                 scope = _scope(*locks)
                 self._indexed.pop(scope, None)
                 Memory(scope, mind().recall, report=_report).forget(gone)
-        store, self._books = self._store, None  # read again, also after a rollback
-        store = store or AttributeStore(create_script(key=SCRIPT, persistent=True))
+        self._books = None  # read again, also after a rollback
+        store = self._store or AttributeStore(create_script(key=SCRIPT, persistent=True))
         if book.facts:
             store.set(name, book.to_dict(), CATEGORY)
         else:
@@ -122,6 +119,11 @@ class Lore:
         the game that the assistant of that `scope` knows; `bars` is as in `Finder.find`.
         """
         recall, searches = mind().recall, list[Any]()
+
+        def added(count: int | None, scope: str) -> None:
+            if count is None:  # it could not be written: the next line tries again
+                self._indexed.pop(scope, None)
+
         if self._replaced != recall.replaced:  # another index, which holds none of it
             self._replaced = recall.replaced
             self._indexed.clear()
@@ -135,18 +137,13 @@ class Lore:
                 self._indexed[each] = turns
                 if each == texts:  # what was in it before may be from another start
                     memory.clear()
-                memory.add(turns.values()).addCallback(self._added, each)
+                memory.add(turns.values()).addCallback(added, each)
             if turns and not why_not:
                 searches.append(memory.search(Query(line, NEAR)))
         together = gatherResults(searches, consumeErrors=True)
         together.addErrback(lambda failure: failure.value.subFailure)
         hits = [hit for each in (yield together) for hit in each]
         return {h.turn_id: h.score for h in hits if h.matches and h.score >= LEAST}
-
-    def _added(self, count: int | None, scope: str) -> None:
-        """Let the next line try again if the index could not be written."""
-        if count is None:
-            self._indexed.pop(scope, None)
 
 
 def _scope(know: str, tell: str) -> str:
@@ -164,29 +161,28 @@ def lore() -> Lore:
 
 
 @inlineCallbacks
-def verdicts(body: "DefaultObject", text: str, line: str, audience: str) -> Steps[list[Verdict]]:
+def verdicts(body: DefaultObject, text: str, line: str, audience: str) -> Steps[list[Verdict]]:
     """Fires with what a turn for an audience finds in the game's lore; see `Finder.find`.
 
     Keys are looked for in `text`, meaning in the `line` that is answered.
     """
-    script, own = body.assistant, own_texts(body)
+    script, (own, finder) = body.assistant, known_facts(body)
 
     def bars(know: str, tell: str) -> str:
         if not knows(body, know):
             return UNKNOWN
-        return SECRET if tell and not tells(tell, audience) else ""
+        if tell and not tells(tell, audience):
+            return SECRET
+        return ""
 
     near: dict[str, float] = {}
     if telling_words(line, [body.key]):
         near = yield lore().near(script.scope, own, bars, line)
-    books, before = lore().books(), body.ndb.ai_finder
-    if before is None or before[0] is not books or before[1] is not own:
-        finder = Finder([*own, *lore().facts()])
-        before = body.ndb.ai_finder = (books, own, finder)
-    return before[2].find(text, bars, MOST_TOKENS, script.count, near)
+        own, finder = known_facts(body)
+    return finder.find(text, bars, MOST_TOKENS, script.count, near)
 
 
-def knows(body: "DefaultObject", know: str) -> bool:
+def knows(body: DefaultObject, know: str) -> bool:
     """Whether a body passes the lock of a fact."""
     kind, _, value = know.partition(":")
     if kind == EVERYBODY:
@@ -206,33 +202,40 @@ def tells(tell: str, audience: str) -> bool:
     return is_private(audience) and all(each and passes(each, lock, each) for each in circle)
 
 
-def own_texts(body: "DefaultObject") -> list[Fact]:
-    """The texts of the game that the option `knows` names, as facts."""
-    wanted, now = body.assistant.config.knows, time.monotonic()
-    before = body.ndb.ai_texts
-    if before is None or before[0] != wanted or now - before[1] > FRESH_S:
-        facts: list[Fact] = []
-        for kind, _, value in (source.partition(":") for source in wanted):
-            facts += _help(body, value.strip()) if kind == "help" else _rooms(body, int(value))
-        before = body.ndb.ai_texts = (wanted, now, facts)
-    return before[2]  # type: ignore[no-any-return]
+def known_facts(body: DefaultObject) -> tuple[list[Fact], Finder]:
+    """The texts of the game that the option `knows` names, as facts; what finds them and books."""
+    wanted, books, now = body.assistant.config.knows, lore().books(), time.monotonic()
+    before, own = body.ndb.ai_facts, list[Fact]()
+    if before and before[:2] == (wanted, books) and now - before[2] <= FRESH_S:
+        return before[3]  # type: ignore[no-any-return]
+    for kind, _, value in (source.partition(":") for source in wanted):
+        if kind == "help":
+            own += _help(body, value.strip())
+        else:
+            own += _rooms(body, int(value))
+    facts = own, Finder([*own, *lore().facts()])
+    body.ndb.ai_facts = wanted, books, now, facts
+    return facts
 
 
-def _help(body: "DefaultObject", category: str) -> Iterator[Fact]:
+def _help(body: DefaultObject, category: str) -> Iterator[Fact]:
     """Help entries of a category that a body may read, of the database and of files."""
     for entry in (*HelpEntry.objects.all(), *FILE_HELP_ENTRIES.all()):
         is_meant = entry.help_category.lower() == category.lower()
         if is_meant and entry.locks.check(body, "read", **_FREE):
-            aliases = entry.aliases if isinstance(entry.aliases, list) else entry.aliases.all()
+            aliases = entry.aliases
+            if not isinstance(aliases, list):
+                aliases = aliases.all()
             text = plain(entry.entrytext)[:HELP_CHARS]
             yield Fact((entry.key, *aliases), text, id=f"help-{entry.key}", know=EVERYBODY)
 
 
-def _rooms(body: "DefaultObject", far: int) -> Iterator[Fact]:
+def _rooms(body: DefaultObject, far: int) -> Iterator[Fact]:
     """Rooms around a body's home, as far as it may walk, with the way there."""
     home = body.home or body.location
-    around = islice(rooms_from(home, body, True), ROOMS) if home is not None else ()
-    for room, path in around:
+    if home is None:
+        return
+    for room, path in islice(rooms_from(home, body, True), ROOMS):
         if len(path) > far:
             return
         name, text = name_of(room, body), described(room, body)[:ROOM_CHARS]

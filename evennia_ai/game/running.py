@@ -12,11 +12,12 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import wraps
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evennia import Command, ObjectDB
+from evennia import Command, DefaultCharacter, ObjectDB
 from evennia.commands.cmdhandler import cmdhandler
 from evennia.objects.objects import DefaultObject
+from evennia.typeclasses.models import TypedObject
 from evennia.utils.evmenu import InputCmdSet
 from evennia.utils.utils import make_iter
 from twisted.internet import reactor
@@ -25,11 +26,6 @@ from twisted.python.failure import Failure
 
 from evennia_ai.game.evennia_internals import has_failed
 from evennia_ai.game.seeing import plain
-
-if TYPE_CHECKING:
-    from evennia import DefaultCharacter
-    from evennia.typeclasses.models import TypedObject
-
 
 _DEPTH = 40
 # Hooks in which Evennia tells a room who enters and leaves the game.
@@ -56,7 +52,7 @@ class Origin:
         is_coming: Whether Evennia tells that somebody enters or leaves the game.
     """
 
-    caller: "TypedObject | None" = None
+    caller: TypedObject | None = None
     key: str = ""
     typed: tuple[str, ...] = ()
     is_for_room: bool = False
@@ -72,8 +68,9 @@ def origin_of_line(listener: DefaultObject) -> Origin:
     for _ in range(_DEPTH):
         if frame is None or frame.f_globals.get("__name__", "").startswith("twisted."):
             break
-        is_method = frame.f_code.co_varnames[:1] == ("self",)
-        sender = frame.f_locals.get("self") if is_method else None
+        sender = None
+        if frame.f_code.co_varnames[:1] == ("self",):
+            sender = frame.f_locals.get("self")
         if isinstance(sender, Command):
             return _typed(origin, sender)
         is_own &= frame.f_code is not DefaultObject.msg.__code__ or sender is listener
@@ -96,7 +93,9 @@ def _sent_by(frame: FrameType, listener: DefaultObject, origin: Origin) -> Origi
         return replace(origin, is_for_room=True, excluded=())
     if (name, frame.f_globals.get("__name__")) == _EMOTES:
         return replace(origin, receivers=tuple(local["receivers"]))
-    return replace(origin, is_coming=True) if name in _COMING else origin
+    if name in _COMING:
+        return replace(origin, is_coming=True)
+    return origin
 
 
 def _typed(origin: Origin, command: Command) -> Origin:
@@ -111,9 +110,12 @@ def _typed(origin: Origin, command: Command) -> Origin:
 
 def line_and_type(text: object) -> tuple[str, object]:
     """A message's plain line and Evennia's type of it: it is a text, or a text and its options."""
-    parts = list(text) if isinstance(text, tuple | list) else [text]
-    options = parts[1] if len(parts) > 1 and isinstance(parts[1], dict) else {}
-    return plain(parts[0] if parts else ""), options.get("type")
+    match text:
+        case [line, {**options}, *_]:
+            return plain(line), options.get("type")
+        case [line, *_]:
+            return plain(line), None
+    return plain(text), None
 
 
 def act(function: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., Any]:
@@ -138,7 +140,7 @@ def act(function: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., Any]
 
 
 @contextmanager
-def told_meanwhile(body: "DefaultCharacter") -> Iterator[list[str]]:
+def told_meanwhile(body: DefaultCharacter) -> Iterator[list[str]]:
     """Lines that a body alone is told meanwhile: what a game says to whoever types."""
     lines: list[str] = []
     body.ndb.ai_told = [*(body.ndb.ai_told or ()), lines]
@@ -149,7 +151,7 @@ def told_meanwhile(body: "DefaultCharacter") -> Iterator[list[str]]:
 
 
 @act
-def run_command(body: "DefaultCharacter", command: Command, arguments: str) -> Any:
+def run_command(body: DefaultCharacter, command: Command, arguments: str) -> Any:
     """Run a command as a body once, to its end; what the body alone is told by it.
 
     No parser, nick or stack of commands sees the arguments. A command whose `func` yields, or
@@ -171,7 +173,9 @@ def run_command(body: "DefaultCharacter", command: Command, arguments: str) -> A
         waits = isinstance(result, Generator | Deferred)
         if isinstance(result, Deferred):
             result.addBoth(end)
-        return _to_the_end(result, end) if isinstance(result, Generator) else result
+        if isinstance(result, Generator):
+            return _to_the_end(result, end)
+        return result
 
     def give_up(*_: object) -> bool:
         if body.ndb._getinput is not None:  # nobody will answer what it asks
@@ -182,7 +186,7 @@ def run_command(body: "DefaultCharacter", command: Command, arguments: str) -> A
     command.func = run
     with told_meanwhile(body) as lines:
         running = cmdhandler(body, f" {arguments}", callertype="object", cmdobj=command)
-        running.addBoth(lambda _: None if waits else end())
+        running.addBoth(lambda _: waits or end())
         if (yield ended.addTimeout(MOST_S, reactor, give_up)):
             lines.append(failed)
     return tuple(failed if has_failed(line) else line for line in lines)

@@ -80,8 +80,9 @@ def seen(
     """
     if not place.access(looker, "view", default=True):
         return []  # it is dark
-    objects = place.contents if among is None else among
-    visible: list[DefaultObject] = place.filter_visible(objects, looker)
+    if among is None:
+        among = place.contents
+    visible: list[DefaultObject] = place.filter_visible(among, looker)
     return [obj for obj in visible if obj is not looker]
 
 
@@ -100,6 +101,13 @@ def rooms_from(
             if way.destination not in paths and (not is_open or way.access(looker, "traverse")):
                 paths[way.destination] = (*paths[room], way)
                 queue.append(way.destination)
+
+
+def around(obj: DefaultObject) -> list[DefaultObject]:
+    """Everything in the room of an object besides it, seen or not; nothing if it is nowhere."""
+    if obj.location is None:
+        return []
+    return [each for each in obj.location.contents if each is not obj]
 
 
 def hearers(place: DefaultObject) -> Iterator[DefaultObject]:
@@ -144,14 +152,17 @@ def face_of(obj: DefaultObject, looker: DefaultObject) -> str:
 
 def speaker_of(obj: TypedObject, listener: TypedObject | None = None) -> Speaker:
     """Who somebody is, for a message: the name that a listener knows, and the stable id."""
-    name = str(obj.key) if listener is None else name_of(obj, listener)
+    name = str(obj.key)
+    if listener is not None:
+        name = name_of(obj, listener)
     return Speaker(name, stable_id(obj))
 
 
 def player_ids(somebody: TypedObject) -> tuple[str, ...]:
     """The stable ids of an account, or of a character's, with all its characters."""
-    account = somebody if hasattr(somebody, "characters") else getattr(somebody, "account", None)
-    people = [somebody, *((account, *account.characters.all()) if account is not None else ())]
+    people, account = [somebody], getattr(somebody, "account", somebody)
+    if hasattr(account, "characters"):
+        people += [account, *account.characters.all()]
     return tuple(dict.fromkeys(map(stable_id, people)))
 
 
@@ -164,7 +175,9 @@ def find(identifier: str) -> Any:
     model = models[identifier[0]]
     # What Evennia has loaded it keeps; a query takes 0.3 ms.
     obj = model.get_cached_instance(int(number)) or model.objects.filter(pk=int(number)).first()
-    return obj if obj is not None and stable_id(obj) == identifier else None
+    if obj is None or stable_id(obj) != identifier:
+        return None
+    return obj
 
 
 @dataclass
@@ -210,10 +223,12 @@ def is_to_answer(listener: DefaultCharacter, event: Message, at: float) -> bool:
         return True
     own, known, words = listener.stable_id, manners_of(room), event.content
     if event.channel == "pose" and event.speaker is not None:  # what stands behind the name
-        name = event.speaker.key
-        words = words[len(name) :] if words.lower().startswith(name.lower()) else words
-    to = event.metadata.get(TO)
-    receivers = (to,) if to else (own,) if event.channel in DIRECT else ()
+        words = re.sub(f"^{re.escape(event.speaker.key)}", "", words, flags=re.IGNORECASE)
+    receivers: tuple[str, ...] = ()
+    if to := event.metadata.get(TO):
+        receivers = (to,)
+    elif event.channel in DIRECT:
+        receivers = (own,)
     line = Line(event.speaker_id, words.strip(), event.channel or "say", at, receivers)
     before = known.line
     is_same = (
@@ -223,14 +238,14 @@ def is_to_answer(listener: DefaultCharacter, event: Message, at: float) -> bool:
         and before == replace(line, at=before.at)
     )
     if not is_same:
-        speaker = find(event.speaker_id)
-        # Whether an assistant answers must not tell the speaker that somebody hidden is there.
-        visible = [speaker, *seen(room, speaker)] if speaker is not None else room.contents
-        around = [obj for obj in room.contents if is_assistant(obj) or obj in visible]
-        people = [_person(obj, speaker) for obj in filter(is_person, around)]
-        bodies = {stable_id(obj): obj for obj in room.contents if is_assistant(obj)}
+        speaker, present = find(event.speaker_id), room.contents
+        if speaker is not None:
+            # Whether an assistant answers must not tell the speaker that somebody hidden is there.
+            visible = {speaker, *seen(room, speaker)}
+            present = [obj for obj in present if is_assistant(obj) or obj in visible]
+        people = [_person(obj, speaker) for obj in filter(is_person, present)]
         known.chosen, known.talk = answerers(
-            line, people, known.talk, lambda id: _concern(bodies[id], line.text)
+            line, people, known.talk, lambda id: _concern(find(id), line.text)
         )
         known.line, known.heard_by = line, set()
     known.heard_by.add(own)
@@ -238,20 +253,21 @@ def is_to_answer(listener: DefaultCharacter, event: Message, at: float) -> bool:
 
 
 def _person(obj: DefaultObject, speaker: DefaultObject | None) -> Person:
-    names = names_of(obj, obj)
-    if speaker is not None:  # who may know it by another name, or somebody by that name
-        theirs = names_of(obj, speaker)
-        names = tuple(dict.fromkeys((*theirs, *names))) if is_assistant(obj) else theirs
-    script = obj.assistant if is_assistant(obj) else None
-    scripted = Person(stable_id(obj), names, "player" if obj.has_account else "scripted")
+    # Who speaks may know it by another name, or somebody by that name.
+    person, script = Person(stable_id(obj), names_of(obj, speaker or obj), "scripted"), None
+    if obj.has_account:
+        return replace(person, kind="player")
+    if is_assistant(obj):
+        person = replace(person, names=tuple(dict.fromkeys((*person.names, *names_of(obj, obj)))))
+        script = obj.assistant
     if script is None or not script.enabled:
-        return scripted
+        return person
 
     def assistant() -> Person:
         attention, awake = script.config.attention, script.state.mode == "awake"
-        return replace(scripted, kind="assistant", attention=attention, awake=awake)
+        return replace(person, kind="assistant", attention=attention, awake=awake)
 
-    return script.survived("taking part in a talk", assistant, scripted)
+    return script.survived("taking part in a talk", assistant, person)
 
 
 def _concern(body: DefaultCharacter, text: str) -> float:
@@ -263,4 +279,4 @@ def _concern(body: DefaultCharacter, text: str) -> float:
 
     known = body.assistant.survived("weighing what was said", known_words, set())
     said = _telling(text)
-    return len(said & known) / len(said) if said else 0.0
+    return len(said & known) / max(1, len(said))

@@ -40,18 +40,23 @@ def spoken(
         The words. Of a line that is not known to be speech, only words that the speaker typed,
         else "".
     """
-    bare, typed = without_names(line, names), [*typed]
+    bare, typed = without_names(line, names), [*filter(None, typed)]
     words = next(filter(None, (_shown(line, bare, text, is_speech) for text in typed)), "")
     if words:
         return words.strip()
     words = _quoted(line, bare) or _behind_colon(line, bare)
+    if is_speech and not words:
+        words = line
+        if verb := _VERB.match(bare):
+            words = line[verb.end() :]
     if is_speech:
-        verb = _VERB.match(bare)
-        return (words or line[verb.end() if verb else 0 :]).strip()
+        return words.strip()
     end, texts = _words(words), [_words(text) for text in typed]
     is_pose = _words(bare) in texts and end not in texts
     is_typed = bool(end) and any(text[-len(end) :] == end for text in texts)
-    return words.strip() if is_typed and not is_pose else ""
+    if is_pose or not is_typed:
+        return ""
+    return words.strip()
 
 
 def _words(text: str) -> list[str]:
@@ -67,7 +72,7 @@ def without_names(line: str, names: Iterable[str]) -> str:
 
 def _shown(line: str, bare: str, typed: str, is_speech: bool) -> str:
     """What was typed, as a line shows it at its end, or between marks, as words in a frame."""
-    start = line.rfind(typed) if typed else -1
+    start = line.rfind(typed)
     end = start + len(typed)
     frame, behind = bare[: max(start, 0)].rstrip(), bare[end:].strip()
     if start < 0 or len(frame) + len(behind) > _FRAME_CHARS:
@@ -78,7 +83,9 @@ def _shown(line: str, bare: str, typed: str, is_speech: bool) -> str:
     if behind and not is_speech and frame[-1:] not in _MARKS:
         return ""  # a thing that an act is told of, as in `picks up a ball.`
     is_framed = frame[-1:] in {*_MARKS, ":", "："} or re.search(r"\w", frame + behind)
-    return typed if is_framed else ""
+    if not is_framed:
+        return ""
+    return typed
 
 
 def _quoted(line: str, bare: str) -> str:
@@ -96,13 +103,18 @@ def _quoted(line: str, bare: str) -> str:
         if re.search(r"\w", behind) and before:  # the verb stands behind the words
             lead = before.replace(_NAME, "").strip()
             is_framed &= lead[-1:] in ",，、" or (len(lead) < 3 and lead[-1:] not in ":：")
-        return line[start:end] if is_framed else ""
+        if not is_framed:
+            return ""
+        return line[start:end]
     return ""
 
 
 def _behind_colon(line: str, bare: str) -> str:
     """What stands behind the first colon, if a name and few other words stand before it."""
     colon = _COLON.search(bare)
-    before = bare[: colon.start()] if colon else ""
-    is_framed = _NAME in before and len(before.replace(_NAME, "").split()) <= _FRAME_WORDS
-    return line[colon.end() :] if colon and is_framed else ""
+    if colon is None:
+        return ""
+    before = bare[: colon.start()]
+    if _NAME not in before or len(before.replace(_NAME, "").split()) > _FRAME_WORDS:
+        return ""
+    return line[colon.end() :]

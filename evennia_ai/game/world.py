@@ -7,8 +7,9 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import islice, product
 from typing import Any
 
@@ -40,6 +41,7 @@ from evennia_ai.game.lore import verdicts
 from evennia_ai.game.running import FAILED, act, run_command, told_meanwhile
 from evennia_ai.game.seeing import (
     RoomMemory,
+    around,
     described,
     face_of,
     find,
@@ -52,16 +54,17 @@ from evennia_ai.game.seeing import (
     plain,
     rooms_from,
     seen,
+    speaker_of,
     stable_id,
 )
 from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import utc_iso
+from evennia_ai.history.messages import Speaker, utc_iso
 from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.life import Named, Told
 from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
-from evennia_ai.rag_memory.entities import bare, is_named
+from evennia_ai.rag_memory.entities import Profile, bare, is_named
 from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.routine import BARRED, LOST, THERE, WALKS
 from evennia_ai.turns.spend_book import GUEST
@@ -98,8 +101,10 @@ def literal(text: str) -> str:
     return str(raw(_LINK_TAG.sub("¦", text)))
 
 
-def _reason(told: Sequence[str]) -> str:
-    return ": " + " ".join(told).rstrip(".") if told else ""
+def _refusal(what: str, told: Sequence[str]) -> ToolError:
+    """The error for what the game did not do, with what it told the body of it."""
+    reason = " ".join(told).rstrip(".")
+    return ToolError(": ".join(filter(None, (what, reason))))
 
 
 class GameHandler:
@@ -127,67 +132,58 @@ class GameHandler:
 
     def say(self, text: str, to: str | None = None) -> Told:
         """Speak aloud, in pieces of MUD length; `to` somebody here (stable id) where it says so."""
-        return self._utter("say", self._pieces(text), to=to)
+        return self._utter("say", self._pieces(text), partial(self._speak, to=to))
 
     def emote(self, text: str) -> Told:
         """Pose: the name, then the text."""
-        return self._utter("pose", self._pieces(text)[:1])
+        return self._utter("pose", self._pieces(text)[:1], self._pose)
 
     @act
-    def _utter(
-        self,
-        way: str,
-        pieces: Sequence[str],
-        people: Sequence[DefaultObject] = (),
-        to: str | None = None,
-    ) -> Any:
-        """Say or pose, by the command that ``EVENNIA_AI_SPEAK_BY`` names for it, else by hooks."""
-        name, told = conf.setting("SPEAK_BY").get(way), list[str]()
-        command = self._command(name) if name else None
+    def _utter(self, way: str, pieces: Sequence[str], show: Callable[[str], None]) -> Any:
+        """Say or pose, by the command that ``EVENNIA_AI_SPEAK_BY`` names for it, else by `show`."""
+        told = list[str]()
+        command = self._command(conf.setting("SPEAK_BY").get(way))
         for piece in pieces:
-            if command is None:
-                told += self._by_hooks(way, piece, people, to)
+            if command is not None:
+                lines = yield run_command(self.character, command, piece.replace("\n", " "))
+                if FAILED.format(command.key) in lines:
+                    raise ToolError(f"the game's command `{command.key}` failed")
+                told += lines
                 continue
-            lines = yield run_command(self.character, command, piece.replace("\n", " "))
-            if FAILED.format(command.key) in lines:
-                raise ToolError(f"the game's command `{command.key}` failed")
+            with told_meanwhile(self.character) as lines:
+                try:
+                    show(piece)
+                except ToolError as error:
+                    raise _refusal(str(error), lines) from error
+                except Exception as error:  # noqa: BLE001 - of the game's own hooks and rooms
+                    logger.log_trace()
+                    raise ToolError(f"the game failed to show it: {error!r}") from error
             told += lines
         return tuple(told)
 
-    def _by_hooks(
-        self, way: str, text: str, people: Sequence[DefaultObject], to: str | None
-    ) -> list[str]:
-        """Say, whisper or pose by the body's hooks; what the game tells the body of it."""
-        with told_meanwhile(self.character) as told:
-            try:
-                if way == "pose":
-                    self._pose(text, way)
-                else:
-                    self._speak(way, text, people, to)
-            except ToolError as error:
-                raise ToolError(f"{error}{_reason(told)}") from error
-            except Exception as error:  # noqa: BLE001 - of the game's own hooks and rooms
-                logger.log_trace()
-                raise ToolError(f"the game failed to show it: {error!r}") from error
-        return told
+    def _whisper(self, people: Sequence[DefaultObject], pieces: Sequence[str]) -> Told:
+        """Whisper to some people here; what the game tells the body of it."""
+        return self._utter("whisper", pieces, partial(self._speak, people=people))
 
-    def _speak(self, way: str, text: str, people: Sequence[DefaultObject], to: str | None) -> None:
+    def _speak(
+        self, text: str, people: Sequence[DefaultObject] = (), to: str | None = None
+    ) -> None:
         """Speak by Evennia's hooks, which only in their own form can name a listener."""
-        body, options = self.character, dict[str, Any]()
+        body, kind, options = self.character, "say", dict[str, Any]()
         if people:
-            options = {"whisper": True, "receivers": people}
+            kind, options = "whisper", {"whisper": True, "receivers": people}
         speech = body.at_pre_say(text, **options)
         if not speech:
             raise ToolError("the game lets you say nothing here")
         if reference := _OWN_REFERENCE.match(speech):
-            return self._pose(speech[reference.end() :], way, people)
+            return self._pose(speech[reference.end() :], kind, people)
         listener = next((obj for obj in self._room.contents if to and stable_id(obj) == to), None)
         if listener is not None and type(body).at_say is DefaultObject.at_say:
             line = '{object} says to {listener}, "{speech}"'
             options = {"msg_location": line, "mapping": {"listener": listener}}
         body.at_say(speech, msg_self=None, **options)
 
-    def _pose(self, text: str, kind: str, people: Iterable[Any] = ()) -> None:
+    def _pose(self, text: str, kind: str = "pose", people: Iterable[Any] = ()) -> None:
         """Show a text behind the body's name, as each knows it, to some people or the room."""
         body, line = self.character, "{actor} {pose}"
         if not people:
@@ -202,7 +198,7 @@ class GameHandler:
         person = self._meant(target, "people")
         if is_private(audience) and stable_id(person) not in members(audience):
             raise ToolError(f"this talk is private and {self._name(person)} is not part of it")
-        return self._utter("whisper", self._pieces(text), [person])
+        return self._whisper([person], self._pieces(text))
 
     def _page(self, speaker_id: str, shown: str) -> None:
         """Answer a page: shown if they are online, kept as a page if not."""
@@ -228,19 +224,19 @@ class GameHandler:
         if audience == STAFF:
             raise ToolError("what is for staff alone is not spoken")
         told: tuple[str, ...] = ()
-        is_secret = is_private(audience) and not self.only_present(audience)
         if channel == "page" and asker:
             self._page(asker, " ".join(self._pieces(text)))
-        elif is_secret or (channel == "whisper" and asker):
-            circle = {asker, *members(audience)}
-            people = [obj for obj in self._room.contents if stable_id(obj) in circle]
+        elif is_private(audience) and (channel == "whisper" or not self.only_present(audience)):
+            people = self._shown_to(audience)
             if not people:
                 raise ToolError("nobody whom this is for is here")
-            told = yield self._utter("whisper", self._pieces(text), people)
+            told = yield self._whisper(people, self._pieces(text))
         else:
             for piece in pieces(text, self.character.key):
-                spoken = self.say(piece.text, to) if piece.is_spoken else self.emote(piece.text)
-                told += yield spoken
+                if piece.is_spoken:
+                    told += yield self.say(piece.text, to)
+                else:
+                    told += yield self.emote(piece.text)
         return told
 
     def show(self, text: str, audience: str, channel: str, asker: str | None) -> None:
@@ -259,23 +255,21 @@ class GameHandler:
                 if session.protocol_flags.get("ISTYPING", True):
                     session.msg(is_typing={"type": "typing", "payload": state})
 
-    def _shown_to(self, audience: str, channel: str, asker: str | None) -> list[Any]:
+    def _shown_to(self, audience: str, channel: str = "", asker: str | None = None) -> list[Any]:
         """Who may know of a turn: those here, its circle alone, or the account that paged."""
         if channel == "page" and asker and (account := self._account(asker, has_paged=True)):
             return [account]
-        room, circle = self.character.location, members(audience)
-        others = [obj for obj in (room.contents if room else ()) if obj is not self.character]
-        return [obj for obj in others if not is_private(audience) or stable_id(obj) in circle]
+        is_open, circle = not is_private(audience), members(audience)
+        return [find(each) for each in self.here() if is_open or each in circle]
 
     def account_id(self, asker: str) -> str:
         """Who answers for what somebody asks: an account, a guest's address; empty for nobody."""
-        account = self._account(asker)
-        return holder_of(account) if account else ""
+        return holder_of(self._account(asker))
 
     def _account(self, asker: str, has_paged: bool = False) -> AccountDB | None:
         """The account behind somebody; of who `has_paged` the one that did, whoever plays now."""
         found = find(asker)
-        account = found if isinstance(found, AccountDB) else getattr(found, "account", None)
+        account = getattr(found, "account", found)
         if account is not None and not has_paged:
             return account
         for message in reversed(self.character.assistant.history.messages()):
@@ -292,20 +286,22 @@ class GameHandler:
         if account is None:
             return asker
         person = find(asker)
-        controls = isinstance(person, DefaultObject) and self.character.assistant.may_change(person)
-        is_staff = controls or account.is_superuser or account.check_permstring("Builder")
-        return "" if is_staff else holder_of(account)
+        if account.is_superuser or account.check_permstring("Builder"):
+            return ""
+        if isinstance(person, DefaultObject) and self.character.assistant.may_change(person):
+            return ""
+        return holder_of(account)
 
     def account_name(self, account: str) -> str:
         """The name of an account, by stable id."""
-        found = find(account)
-        return plain(found.key) if found else account
+        return plain(getattr(find(account), "key", account))
 
     def look(self, target: str | None = None) -> str:
         """The room, or one thing in it or carried, as the assistant sees it."""
-        body, lookers = self.character, self._lookers
-        thing = self._meant(target, "") if target else self._room
-        if not all(thing.access(looker, "view", default=True) for looker in lookers):
+        body, lookers, thing = self.character, self._lookers, self._room
+        if target:
+            thing = self._meant(target, "")
+        if not self._is_visible(thing):
             raise ToolError(f"you cannot see {target or 'anything here'}")
         mine, theirs = ({*seen(thing, looker)} - {*lookers} for looker in (lookers[0], lookers[-1]))
         if mine <= theirs:
@@ -335,7 +331,7 @@ class GameHandler:
         command.obj = way
         told = yield run_command(self.character, command, "")
         if self.character.location is before:
-            raise ToolError(f"you could not go `{self._name(way)}`{_reason(told)}")
+            raise _refusal(f"you could not go `{self._name(way)}`", told)
 
     def step_towards(self, place: str) -> str:
         """Walk through the next exit on the way to a room, by name: a word of `turns.tick`.
@@ -343,8 +339,10 @@ class GameHandler:
         By ways that are open to the body; where there are none, up to the barred one.
         """
         way = self._way(bare(place), True) or self._way(bare(place), False)
-        if way is None or way is self._room:
-            return LOST if way is None else THERE
+        if way is None:
+            return LOST
+        if way is self._room:
+            return THERE
         try:
             walk = self._go(way)
         except ToolError:
@@ -359,29 +357,32 @@ class GameHandler:
         for room, path in islice(rooms_from(self._room, body, is_open), MOST_ROOMS):
             names = {bare(plain(n)) for n in (room.key, f"#{room.id}", *room.aliases.all())}
             if place in names or (place == "home" and room is body.home):
-                return path[0] if path else room
+                return (*path, room)[0]
         return None
 
-    def _command(self, name: str) -> Command | None:
+    def _command(self, name: str | None) -> Command | None:
         """A command that the body has and that a player may type."""
         command = self.character.cmdset.current.get(name)
-        may = command is not None and command.access(as_player(self.character), "cmd")
-        return command if may else None
+        if command is None or not command.access(as_player(self.character), "cmd"):
+            return None
+        return command
 
     @act
-    def _carry(
-        self, deed: str, thing: DefaultObject, place: DefaultObject, **named: DefaultObject
-    ) -> Any:
+    def _carry(self, deed: str, thing: DefaultObject, place: DefaultObject) -> Any:
         """Get, drop or give a thing by typing the command for it once; what was done in words.
 
         Raises `ToolError` with what the game told the body, if the thing is not in its place then,
         nor came anything else to hand that was to be got.
         """
         body, before, means = self.character, self.character.contents, {}
-        typed, objects = conf.setting("ACT_BY").get(deed, ACT_BY[deed]), {"thing": thing, **named}
-        for slot, obj in objects.items():
+        if deed == "get" and thing.location is not self._room:
+            deed = "get_from"
+        typed = conf.setting("ACT_BY").get(deed, ACT_BY[deed])
+        objects = {"{thing}": thing, "{box}": thing.location, "{person}": place}
+        named = {slot: obj for slot, obj in objects.items() if slot in typed}
+        for slot, obj in named.items():
             name = self._name(obj)
-            typed = typed.replace(f"{{{slot}}}", name)
+            typed = typed.replace(slot, name)
             # Without the number that begins it, too: Evennia takes that for a count.
             for key in (name, name.lstrip("0123456789").strip()):
                 means[key.casefold()] = (obj, obj.location)
@@ -390,8 +391,8 @@ class GameHandler:
         if not command.access(as_player(body), "cmd"):
             raise ToolError(f"you may not `{name}` here")
         # Where names alone do not tell them apart, the command asks as it asks players.
-        are_told_apart = len({obj for obj, _ in means.values()}) == len(objects)
-        body.ndb.ai_means = means if are_told_apart else None
+        if len({obj for obj, _ in means.values()}) == len(named):
+            body.ndb.ai_means = means
         try:
             told = yield run_command(body, command, arguments)
         finally:
@@ -399,17 +400,12 @@ class GameHandler:
         burden = f"You carry {', '.join(self.carried()) or 'nothing'}."
         has_come = place is body and not {*body.contents} <= {*before}
         if thing.location is not place and not has_come:
-            raise ToolError(f"`{typed}` failed{_reason(told)}. {burden}")
+            raise ToolError(f"{_refusal(f'`{typed}` failed', told)}. {burden}")
         return f"You {typed}. {burden}"
 
     def get(self, thing: str) -> str | Deferred[str]:
         """Pick something up in the room, for whoever asks; tells what is carried then."""
-        return self._pick_up(self._ordered(self._meant(thing, "lying")))
-
-    def _pick_up(self, thing: DefaultObject) -> Any:
-        if thing.location is self._room:
-            return self._carry("get", thing, self.character)
-        return self._carry("get_from", thing, self.character, box=thing.location)
+        return self._carry("get", self._ordered(self._meant(thing, "lying")), self.character)
 
     def drop(self, thing: str) -> str | Deferred[str]:
         """Put down something carried, for whoever asks; tells what is carried then."""
@@ -418,17 +414,17 @@ class GameHandler:
     @act
     def give(self, thing: str, to: str) -> Any:
         """Hand something carried, else something that lies here, to somebody seen here."""
-        person = self._meant(to, "people")
+        body, person = self.character, self._meant(to, "people")
         if person not in self._seen():
             raise ToolError("you do not see whom to give it to")
         gift = self._ordered(self._meant(thing, "lying or carried"))
-        if gift.location is not self.character:
-            before = {*self.character.contents}
-            yield self._pick_up(gift)
-            if gift.location is not self.character:  # a barrel stays: what it handed out is given
-                came = next(each for each in self.character.contents if each not in before)
+        if gift.location is not body:
+            before = {*body.contents}
+            yield self._carry("get", gift, body)
+            if gift.location is not body:  # a barrel stays: what it handed out is given
+                [came, *_] = (each for each in body.contents if each not in before)
                 gift = self._ordered(came)
-        told = yield self._carry("give", gift, person, person=person)
+        told = yield self._carry("give", gift, person)
         return told
 
     def _ordered(self, thing: DefaultObject) -> DefaultObject:
@@ -437,8 +433,8 @@ class GameHandler:
         It may for those it obeys, and for anybody who passes the thing's lock `give`.
         """
         if not self._may_order(thing):
-            known = self.identify(self.asker or "")
-            raise NotObeyedError(known["key"] if known else "whoever asks")
+            asker = self.identify(self.asker or "") or Profile("", "whoever asks")
+            raise NotObeyedError(asker.name)
         return thing
 
     def _may_order(self, thing: DefaultObject) -> bool:
@@ -454,12 +450,12 @@ class GameHandler:
     def company(self, idle_s: float) -> tuple[str, ...]:
         """Players seen here who are not idle and let assistants listen, by stable id."""
         since = time.time() - idle_s
-        return tuple(
-            stable_id(obj)
-            for obj in self._seen()
-            if any(session.cmd_last_visible > since for session in obj.sessions.all())
-            and not is_ignored(obj)
-        )
+
+        def is_company(obj: DefaultObject) -> bool:
+            is_active = any(session.cmd_last_visible > since for session in obj.sessions.all())
+            return is_active and not is_ignored(obj)
+
+        return tuple(stable_id(obj) for obj in self._seen() if is_company(obj))
 
     def audience(self) -> str:
         """Who can know what is said aloud here: everybody, or those in a private room."""
@@ -471,12 +467,11 @@ class GameHandler:
         return manners_of(self._room)
 
     def present(self) -> tuple[dict[str, Any], ...]:
-        """People here: id, name, player, assistant; the id is that of a mask they wear, if any."""
+        """People here: id, name, assistant; the id is that of a mask they wear, if any."""
         return tuple(
             {
                 "id": face_of(obj, self.character),
                 "key": self._name(obj),
-                "player": bool(obj.has_account),
                 "assistant": is_assistant(obj),
             }
             for obj in self._seen()
@@ -485,15 +480,17 @@ class GameHandler:
 
     def here(self) -> dict[str, bool]:
         """Everything in the room, seen or not, by stable id: whether somebody plays it."""
-        room = self.character.location
-        others = room.contents if room is not None else ()
-        return {stable_id(o): bool(o.has_account) for o in others if o is not self.character}
+        return {stable_id(obj): bool(obj.has_account) for obj in around(self.character)}
 
     @property
     def _lookers(self) -> list[DefaultObject]:
         """The assistant, and whoever asks."""
         person = find(self.asker or "")
-        return [self.character, person] if isinstance(person, DefaultObject) else [self.character]
+        return [each for each in (self.character, person) if isinstance(each, DefaultObject)]
+
+    def _is_visible(self, place: DefaultObject) -> bool:
+        """Whether the assistant, and whoever asks, can see a place or a thing."""
+        return all(place.access(looker, "view", default=True) for looker in self._lookers)
 
     def _seen(self) -> list[DefaultObject]:
         """What is seen in the room besides the assistant; somebody always sees themselves."""
@@ -508,8 +505,9 @@ class GameHandler:
 
     def clock(self, is_game: bool, now: float) -> datetime:
         """Date and time, of the game's own time or of the server's time zone at `now`."""
-        seconds = gametime(absolute=True) if is_game else now
-        return datetime.fromtimestamp(seconds, get_default_timezone())
+        if is_game:
+            now = gametime(absolute=True)
+        return datetime.fromtimestamp(now, get_default_timezone())
 
     def reaches(self, person: str, anywhere: bool) -> bool:
         """Whether a player can be told something now: seen here, or `anywhere`.
@@ -527,27 +525,28 @@ class GameHandler:
         """Tell a player something as it is: by a whisper here, by a page elsewhere."""
         found, words = find(person), literal(text)
         if found in self._seen():
-            self._utter("whisper", [words], [found])
+            self._whisper([found], [words])
         else:
             self._page(person, words)
 
-    def player_called(self, name: str) -> tuple[str, str]:
-        """Name and stable id of the one player's character that a name means: here, or anywhere."""
+    def player_called(self, name: str) -> Speaker:
+        """The one player's character that a name means: here, or anywhere."""
         wanted = name.strip()
         known = [find(profile.id) for profile in self.character.entities.called(name)]
         anywhere = [find(wanted), *known, *ObjectDB.objects.filter(db_key__iexact=wanted)]
         for among in (self._seen(), anywhere):
             people = {obj for obj in among if obj and is_person(obj) and not is_assistant(obj)}
-            called = [obj for obj in people if self._is_called(obj, wanted)]
+            called = [
+                obj
+                for obj in people
+                if wanted == face_of(obj, self.character)
+                or folded(wanted) == folded(self._name(obj))
+            ]
             if len(called) > 1:
                 raise ToolError(f"several players are called `{name[:60]}`")
             if called:
-                return self._name(called[0]), stable_id(called[0])
+                return speaker_of(called[0], self.character)
         raise ToolError(f"no players are called `{name[:60]}`")
-
-    def _is_called(self, obj: DefaultObject, name: str) -> bool:
-        """Whether a name is that, or the id, by which the assistant knows somebody."""
-        return name == face_of(obj, self.character) or folded(name) == folded(self._name(obj))
 
     def time(self, now: float) -> str:
         """The time as people say it: of the game's calendar, else of the server's time zone.
@@ -569,23 +568,16 @@ class GameHandler:
         that is not its name, as a description in Evennia's `rpsystem`.
         """
         room, body = self.character.location, self.character
-        place = {
-            "id": "",
-            "key": "nowhere",
-            "description": "",
-            "exits": [],
-            "called": name_of(body),
-        }
-        if place["called"] == plain(body.key):
-            place["called"] = ""
+        place = {"id": "", "key": "nowhere", "description": "", "exits": [], "called": ""}
+        if (called := name_of(body)) != plain(body.key):
+            place["called"] = called
         if room is None:
             return place
-        if not all(room.access(looker, "view", default=True) for looker in self._lookers):
+        if not self._is_visible(room):
             return {**place, "key": DARK}
-        description = described(room, body)[:DESCRIPTION_CHARS]
         exits = [self._name(way) for way in self._seen() if way.destination]
-        own = {"id": stable_id(room), "key": self._name(room), "description": description}
-        return {**place, **own, "exits": exits}
+        own = {"id": stable_id(room), "key": self._name(room), "exits": exits}
+        return {**place, **own, "description": described(room, body)[:DESCRIPTION_CHARS]}
 
     def things(self) -> dict[str, str]:
         """What is seen here besides people and ways out: names by id."""
@@ -608,8 +600,8 @@ class GameHandler:
     def _numbered(self, thing: DefaultObject) -> str:
         return plain(thing.get_numbered_name(1, self.character, return_string=True))
 
-    def identify(self, name: str) -> dict[str, str] | None:
-        """Somebody or something seen here, by name, or here by stable id: id, key, kind.
+    def identify(self, name: str) -> Profile | None:
+        """Somebody or something seen here, by name, or here by stable id, as nobody knows it yet.
 
         The id is that of a mask where they wear one.
         """
@@ -618,12 +610,21 @@ class GameHandler:
             return None
         visible = {room, self.character, *self._seen()}
         for obj in [room, *room.contents]:
-            names = names_of(obj, self.character) if obj in visible else ()
+            names: tuple[str, ...] = ()
+            if obj in visible:
+                names = names_of(obj, self.character)
             if wanted == stable_id(obj) or folded(wanted) in map(folded, names):
-                kind = "place" if obj is room else "person" if is_person(obj) else "thing"
-                key = self._name(obj) if obj in visible else UNSEEN
-                return {"id": face_of(obj, self.character), "key": key, "kind": kind}
+                [shown, *_], kind = (*names, UNSEEN), self._kind(obj).replace("exit", "thing")
+                return Profile(face_of(obj, self.character), shown, kind)
         return None
+
+    def _kind(self, obj: DefaultObject) -> str:
+        """What something is, as `Named.kind` has it."""
+        if obj is self.character.location:
+            return "place"
+        if is_person(obj):
+            return "person"
+        return "exit" if obj.destination else "thing"
 
     def named(self, name: str, place: str) -> Named:
         """What a name or a stable id means in a place of `parameters.Name`; `ToolError` if none."""
@@ -636,10 +637,7 @@ class GameHandler:
         return list(map(self._as_named, self._within_reach("")))
 
     def _as_named(self, obj: DefaultObject) -> Named:
-        kind = "person" if is_person(obj) else "exit" if obj.destination else "thing"
-        if obj is self.character.location:
-            kind = "place"
-        return Named(stable_id(obj), names_of(obj, self.character), kind)
+        return Named(stable_id(obj), names_of(obj, self.character), self._kind(obj))
 
     def _meant(self, name: str, place: str) -> DefaultObject:
         """The object that a name or a stable id means in a place of `parameters.Name`."""
@@ -710,8 +708,9 @@ class GameHandler:
 
     def allowed(self, lock: str) -> bool:
         """Whether a tool's lock passes both the assistant and the one who asked."""
-        body = self.character
-        people = [body] if self.asker is None else [body, find(self.asker)]
+        body, people = self.character, [self.character]
+        if self.asker is not None:
+            people.append(find(self.asker))
         return all(person is not None and passes(person, lock, body) for person in people)
 
     def needs_rank(self, lock: str, objects: Iterable[Named]) -> bool:
@@ -734,13 +733,16 @@ class GameHandler:
         def passed(somebody: TypedObject | None, **strict: bool) -> set[tuple[object, str]]:
             if somebody is None:
                 return set()
-            locks = product(things, _ACT_LOCKS)
+            locks: Iterable[tuple[Any, str]] = product(things, _ACT_LOCKS)
             names = {(each, name) for each, name in locks if each.access(somebody, name, **strict)}
-            return names | ({(None, lock)} if passes(somebody, lock, self.character) else set())
+            if passes(somebody, lock, self.character):
+                names.add((None, lock))
+            return names
 
         def by_rank(somebody: TypedObject | None) -> set[tuple[object, str]]:
-            twin = as_player(somebody) if somebody is not None else None
-            return passed(somebody) - passed(twin, no_superuser_bypass=True)
+            if somebody is None:
+                return set()
+            return passed(somebody) - passed(as_player(somebody), no_superuser_bypass=True)
 
         person = find(self.asker or "")
         own, theirs = by_rank(self.character), by_rank(person)
@@ -764,9 +766,8 @@ class GameHandler:
 
     def only_present(self, audience: str) -> bool:
         """Whether all who can hear here are members of a private audience: it may be said aloud."""
-        room, circle = self.character.location, members(audience)
-        listeners = hearers(room) if room is not None else ()
-        return all(stable_id(o) in circle for o in listeners if o is not self.character)
+        room, circle = self.character.location, members(audience) | {stable_id(self.character)}
+        return room is None or all(stable_id(obj) in circle for obj in hearers(room))
 
     def _pieces(self, text: str) -> list[str]:
         shown, left_out = speakable(clean_reply(text, [self.character.key]))
@@ -778,11 +779,14 @@ class GameHandler:
         return [literal(piece) for piece in shown]
 
 
-def holder_of(account: AccountDB) -> str:
+def holder_of(account: AccountDB | None) -> str:
     """Whose limits an account has: its own, and as a guest those of the address it plays from.
 
-    No address is kept, but a hash of it under the game's secret key, another one each day.
+    Empty for none. No address is kept, but a hash of it under the game's secret key, another one
+    each day.
     """
+    if account is None:
+        return ""
     if not isinstance(account, DefaultGuest):
         return stable_id(account)
     for session in account.sessions.all():
@@ -795,7 +799,9 @@ def hidden_holder(who: str, begins: str = GUEST) -> str:
 
     It names nobody.
     """
-    span = 10 if begins == GUEST else 7
+    span = 7
+    if begins == GUEST:
+        span = 10
     text = f"{utc_iso(time.time())[:span]} {who}"
     key = hmac.new(settings.SECRET_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
     return f"{begins}{key[:16]}"

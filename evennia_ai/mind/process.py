@@ -24,8 +24,8 @@ from twisted.python.logfile import LogFile
 from evennia_ai.background import in_time
 from evennia_ai.errors import AssistantError, StoreError
 from evennia_ai.llm_interaction.values import ModelFacts
-from evennia_ai.mind.link import KEPT
 from evennia_ai.mind.mind import Mind, make_mind
+from evennia_ai.mind.remote import KEPT
 from evennia_ai.mind.wire import Wire, dumps, socket_path, wires
 
 _log = Logger("evennia_ai.mind")
@@ -116,8 +116,10 @@ class Desk:
 
             self._replies[number] = result
             reactor.callLater(KEEP_S, self._replies.pop, number, None)  # type: ignore[attr-defined]
-        facts = {"models": self._known()} if name.startswith(("model.", "warm_up")) else {}
-        self._send(number, result, **facts)
+        if name.startswith(("model.", "warm_up")):
+            self._send(number, result, models=self._known())
+        else:
+            self._send(number, result)
 
     def _known(self) -> dict[str, ModelFacts]:
         return {model: self.mind.model.facts(model) for model in self._models}

@@ -23,11 +23,11 @@ from twisted.internet.task import cooperate
 
 from evennia_ai import services
 from evennia_ai.assistant_character import AssistantMixin
+from evennia_ai.assistant_script import shared_spend, waiting_events, write_events
 from evennia_ai.background import Steps
 from evennia_ai.feature import unknown_features
 from evennia_ai.game.evennia_internals import AttributeStore
 from evennia_ai.game.lore import lore
-from evennia_ai.game.ports import shared_spend, waiting_events, write_events
 from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.game.world import holder_of
 from evennia_ai.history.messages import new_id

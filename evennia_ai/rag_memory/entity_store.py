@@ -177,7 +177,7 @@ class EntityHandler:
 
     def met(
         self,
-        here: Mapping[str, str] | None,
+        here: Profile | None,
         name: str,
         at: float,
         sources: Sequence[str],
@@ -190,8 +190,8 @@ class EntityHandler:
         if here is None:
             entity_id = self.find(name, audience) or unmet_id(name)
             return self.get(entity_id) or Profile(entity_id, " ".join(name.split()), "unknown")
-        profile = self.get(here["id"]) or Profile(here["id"], here["key"], here["kind"])
-        if name == here["id"]:
+        profile = self.get(here.id) or here
+        if name == here.id:
             return profile
         return with_alias(profile, name, at, sources, audience)
 

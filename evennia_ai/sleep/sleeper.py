@@ -11,6 +11,7 @@ from evennia_ai.history.stored import Stored
 from evennia_ai.life import Calls, Desk, Prompts, Surroundings, Thinker, Tools
 from evennia_ai.options import AssistantConfig
 from evennia_ai.rag_memory.backend import MemoryBackend
+from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.memory import LifeMemory, Outbox
 from evennia_ai.rag_memory.seen import Remembering
@@ -73,7 +74,7 @@ class NoteTools(Tools, Protocol):
 class Place(Surroundings, Protocol):
     """The game, where somebody is named in it."""
 
-    def identify(self, name: str) -> dict[str, str] | None:
+    def identify(self, name: str) -> Profile | None:
         """Who or what a name means here."""
 
 

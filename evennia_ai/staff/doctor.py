@@ -27,10 +27,10 @@ from twisted.internet.defer import inlineCallbacks, maybeDeferred
 from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
+from evennia_ai.assistant_script import shared_spend
 from evennia_ai.background import Steps, Worker
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.feature import listed_features, usable_tools
-from evennia_ai.game.ports import shared_spend
 from evennia_ai.history.stored import ASIDE
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.servers import USABLE_TOKENS, LocalServer, find_servers

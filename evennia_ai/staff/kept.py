@@ -18,7 +18,7 @@ from evennia_ai.game.seeing import player_ids, speaker_of
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, is_by
 from evennia_ai.language.words import storable
-from evennia_ai.rag_memory.entities import Observation, current, observe
+from evennia_ai.rag_memory.entities import Observation, Profile, current, observe
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalEntry
 from evennia_ai.rag_memory.ledger import (
     FACT,
@@ -179,6 +179,5 @@ class KeptOf:
         by, entities, now = self.speaker, self.script.entities, self.script.now()
         said = Message("user", text, speaker=by, audience=self.own, channel="page")
         [line] = self.script.history.append([said])
-        me = {"id": by.id, "key": by.key, "kind": "person"}
-        profile = entities.met(me, by.id, now, [line.id], self.own)
+        profile = entities.met(Profile(by.id, by.key, "person"), by.id, now, [line.id], self.own)
         entities.put({by.id: observe(profile, text, now, line.id, self.own)})

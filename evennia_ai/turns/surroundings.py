@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from twisted.internet.defer import Deferred
 
+from evennia_ai.history.messages import Speaker
 from evennia_ai.life import Named, Told
 from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.sleep.sleeper import Place
@@ -89,8 +90,8 @@ class Game(Place, Protocol):
     def people_named(self, text: str) -> tuple[str, ...]:
         """The stable ids of those whom a text names."""
 
-    def player_called(self, name: str) -> tuple[str, str]:
-        """Name and stable id of a player."""
+    def player_called(self, name: str) -> Speaker:
+        """The player that a name means."""
 
     def allowed(self, lock: str) -> bool:
         """Whether the assistant, and who asks, pass a lock."""

@@ -7,9 +7,8 @@ from dataclasses import asdict
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai import conf
-from evennia_ai.assistant_script import all_assistants
+from evennia_ai.assistant_script import all_assistants, shared_spend, write_events
 from evennia_ai.background import Steps, pause
-from evennia_ai.game.ports import shared_spend, write_events
 from evennia_ai.game.seeing import find
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.models import Event

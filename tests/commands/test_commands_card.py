@@ -229,10 +229,10 @@ class TestGreeting(AssistantTest):
         self.assertFalse([m for m in bea.assistant.history.messages() if m.role == "assistant"])
         self.assertEqual(self.model.requests, [])
         bob = stable_id(self.bob)
-        self.assertFalse(wait_for(greet(self.script, bob)))
+        self.assertFalse(wait_for(greet(self.aria, bob)))
         day = self.script.now
         self.script.now = lambda: day() + 86_500
-        self.assertTrue(wait_for(greet(self.script, bob)))
+        self.assertTrue(wait_for(greet(self.aria, bob)))
 
     def test_refused(self):
         """What the game does not let it say is not remembered, and it greets them again later."""
@@ -249,7 +249,7 @@ class TestGreeting(AssistantTest):
         goes_on, lock = Deferred(), self.script.runtime.lock
         # What is said begins a turn.
         self.aria.at_say = lambda *args, **kwargs: lock.run(lambda: goes_on)
-        done = greet(self.script, stable_id(self.bob))
+        done = greet(self.aria, stable_id(self.bob))
         before = [m.content for m in self.script.history.messages()]
         goes_on.callback(None)
         self.assertTrue(wait_for(done))
@@ -268,18 +268,18 @@ class TestGreeting(AssistantTest):
     def test_not_greeted(self):
         """Who passes by, who wants to be left alone, who comes into a talk, and by one asleep."""
         bob = stable_id(self.bob)
-        self.assertFalse(wait_for(greet(self.script, bob)))  # he is elsewhere
+        self.assertFalse(wait_for(greet(self.aria, bob)))  # he is elsewhere
         self.bob.move_to(self.room1, quiet=True)
         self.bob.tags.add("ignored", category="evennia_ai")
-        self.assertFalse(wait_for(greet(self.script, bob)))
+        self.assertFalse(wait_for(greet(self.aria, bob)))
         self.bob.tags.remove("ignored", category="evennia_ai")
         self.say("Aria, hello")
-        self.assertFalse(wait_for(greet(self.script, bob)))
+        self.assertFalse(wait_for(greet(self.aria, bob)))
         self.room1.ndb.ai_manners = None
         self.script.fall_asleep()
-        self.assertFalse(wait_for(greet(self.script, bob)))
+        self.assertFalse(wait_for(greet(self.aria, bob)))
         self.script.wake()
-        self.assertTrue(wait_for(greet(self.script, bob)))
+        self.assertTrue(wait_for(greet(self.aria, bob)))
 
     def test_examples(self):
         """They stand in the prompt as exchanges."""

@@ -15,7 +15,7 @@ from evennia_ai import services
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.cards.books import Book, Fact, exported, read_book
 from evennia_ai.errors import Refusal
-from evennia_ai.game.lore import Lore, lore, own_texts, verdicts
+from evennia_ai.game.lore import Lore, known_facts, lore, verdicts
 from evennia_ai.game.lore import knows as knows_fact
 from evennia_ai.game.lore import tells as tells_fact
 from evennia_ai.game.seeing import stable_id
@@ -203,13 +203,13 @@ class TestLore(WholePagesTest, CardCase):
             self.assertEqual(self.indexed("lore all "), 0, typed)
         create_help_entry("Salt", "It is white.", category="lore")
         self.configure(knows=["help:lore"])
-        self.aria.ndb.ai_texts = None
+        self.aria.ndb.ai_facts = None
         self.found_by("the vault")
         scope = f"lore of {self.script.scope}"
         self.assertEqual(self.indexed(scope), 1)
         services.kept("lore", Lore).__init__()
         self.configure(knows=[])
-        self.aria.ndb.ai_texts = None
+        self.aria.ndb.ai_facts = None
         self.found_by("the vault")
         self.assertEqual(self.indexed(scope), 0)
 
@@ -438,7 +438,7 @@ class TestLore(WholePagesTest, CardCase):
         self.room2.key, self.room2.db.desc = "The Cellar", "Barrels of wine."
         self.typed("aiconfig Aria knows = help:lore, rooms:2")
         self.aria.home = self.room1
-        texts = repr(own_texts(self.aria))
+        texts = repr(known_facts(self.aria)[0])
         for said in ("High tide", "Cellar: Barrels of wine. The way from"):
             self.assertIn(said, texts)
         for secret in ("The code", "A command"):
@@ -446,9 +446,9 @@ class TestLore(WholePagesTest, CardCase):
         prompt = self.ask("Aria, how do I get to the cellar?")
         self.assertIn("Barrels of wine. The way from Room: out", prompt)
         self.room2.db.desc = "It is empty."
-        self.assertIn("Barrels", repr(own_texts(self.aria)))
-        self.aria.ndb.ai_texts = None
-        self.assertIn("It is empty", repr(own_texts(self.aria)))
+        self.assertIn("Barrels", repr(known_facts(self.aria)[0]))
+        self.aria.ndb.ai_facts = None
+        self.assertIn("It is empty", repr(known_facts(self.aria)[0]))
         self.assertTold("aiconfig Aria knows = rooms:9", "takes a list such as help:lore")
 
     def test_who_is_gone_locks_nothing(self):

@@ -127,13 +127,13 @@ class Killer:
             return inner(script, name)
 
     def _arm_memory(self):
-        from evennia_ai.mind.link import Link
+        from evennia_ai.mind.remote import RemoteMind
 
         def stored(result):
             self.at(BEFORE_MARK)
             return result
 
-        @_around(Link, "ask")
+        @_around(RemoteMind, "ask")
         def ask(inner, link, method, *args, **options):
             self.at({"memories.add": BEFORE_STORE, "memories.delete": WITHDRAW}.get(method))
             asked = inner(link, method, *args, **options)

@@ -89,9 +89,9 @@ class TestBonds(MemoryWorldTest):
         for _ in range(20):
             self.world.later(DAY)
             with suppress(Refusal):
-                note_talk(self.script, ALICE, True, "again", "", PUBLIC)
+                note_talk(self.script, ALICE, 1, "again", "", PUBLIC)
         self.assertEqual(sum(e.points for e in bond_with(self.script, ALICE.id).events), 14)
-        note_talk(self.script, ALICE, False, "was rude", "", PUBLIC)
+        note_talk(self.script, ALICE, -1, "was rude", "", PUBLIC)
 
     def test_offered_for_acquaintances(self):
         """A prompt offers the tool for whom it has met before, and not for a newcomer."""

@@ -164,11 +164,11 @@ class TestMasks(AssistantTest):
         self.model.answers = [fact, "Nice."]
         self.tick()
         note_event(self.script, sailor, 20, "saved the inn")
-        bare, own = game.identify("a tall sailor")["id"], stable_id(sailor)
+        bare, own = game.identify("a tall sailor").id, stable_id(sailor)
         self.assertEqual(bare, own)
         self.assertIn("owns Heron", self.profiles()[own])
         self.typed(CmdMask, sailor, "a masked figure")
-        face = game.identify(own)["id"]
+        face = game.identify(own).id
         name = next(each["key"] for each in game.present() if each["id"] == face)
         before = len(self.model.requests)
         self.typed(CmdSay, sailor, "Goldie, who am I?")

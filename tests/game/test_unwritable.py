@@ -7,7 +7,7 @@ from unittest.mock import patch
 from django.db import InterfaceError, OperationalError, connection, transaction
 from twisted.python.failure import Failure
 
-from evennia_ai.game.ports import write_events
+from evennia_ai.assistant_script import write_events
 from evennia_ai.models import Event
 from evennia_ai.turns.runtime import REPEATED_S
 from tests.base import AssistantTest, events
@@ -247,7 +247,7 @@ class TestAuditLog(AssistantTest):
         for number in range(5):
             self.script.audit("odd", number=number)
         delete, error = "django.db.models.query.QuerySet.delete", InterfaceError("closed")
-        with patch(delete, side_effect=error), patch("evennia_ai.game.ports.MOST_WAITING", 3):
+        with patch(delete, side_effect=error), patch("evennia_ai.assistant_script.MOST_WAITING", 3):
             write_events()
         self.assertEqual(Event.objects.filter(kind="odd").count(), 0)
         self.assertEqual([event.facts["number"] for event in events("odd")], [2, 3, 4])

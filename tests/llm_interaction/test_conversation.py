@@ -141,7 +141,7 @@ def world(shown, calls_tools=True):
     aria = FakeAssistant(ScriptedModel(calls_tools=calls_tools), max_context_tokens=60_000)
     ids = [*FakeGame.people.values()]
     people = [
-        {"id": each, "key": name, "player": True, "assistant": False}
+        {"id": each, "key": name, "assistant": False}
         for each, name in zip(ids, shown.names, strict=True)
     ]
     key, description, way, thing, carried = shown.place

@@ -66,7 +66,7 @@ class MindTest(unittest.TestCase):
     def reach(self, mind):
         """Wait for the process; returns its id."""
         wait_for(mind.recall.count("nobody"))
-        pid = mind.link.facts["pid"]
+        pid = mind.facts["pid"]
         self.pids.add(pid)
         return pid
 

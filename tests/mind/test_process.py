@@ -119,9 +119,9 @@ class TestRequests(MindTest):
         self.assertEqual(wait_for(mind.work(lambda: os.getpid())), os.getpid())
         for function in (os.getpid, socket_path):
             with self.assertRaisesRegex(StoreError, "cannot be sent"):
-                wait_for(mind.link.ask("work", function))
+                wait_for(mind.ask("work", function))
         with self.assertRaisesRegex(AssistantError, "AttributeError"):
-            wait_for(mind.link.ask("model.nothing"))
+            wait_for(mind.ask("model.nothing"))
 
     def test_large_frames(self):
         """A prompt of megabytes goes through; one beyond the bound is refused by itself."""
@@ -143,11 +143,11 @@ class TestSafety(MindTest):
         mind = self.mind()
         pid = self.reach(mind)
         for garbage in (b"garbage", pickle.dumps(os.getpid), pickle.dumps(7)):
-            mind.link._wire.send(garbage)
+            mind._wire.send(garbage)
             self.assertEqual(wait_for(mind.recall.count("a")), 0)
-        mind.link._wire.transport.write(b"\xff" * 64)
+        mind._wire.transport.write(b"\xff" * 64)
         self.assertEqual(wait_for(mind.recall.count("a")), 0)
-        self.assertEqual(mind.link.facts["pid"], pid)
+        self.assertEqual(mind.facts["pid"], pid)
 
     def test_only_the_user_may_connect(self):
         """The folder and the socket are the user's alone."""
@@ -181,7 +181,7 @@ class TestDeaths(MindTest):
 
     def setUp(self):
         """Processes that ended are started again at once."""
-        self.enterContext(mock.patch("evennia_ai.mind.link.PAUSE_S", 0.0))
+        self.enterContext(mock.patch("evennia_ai.mind.remote.PAUSE_S", 0.0))
 
     def test_kill_in_mid_call(self):
         """Calls of a model and a count are asked again and answered; twice dead, a call fails."""
@@ -204,7 +204,7 @@ class TestDeaths(MindTest):
         self.assertEqual(wait_for(once).content, "Here I am.")
         new = self.reach(mind)
         self.assertNotEqual(new, pid)
-        self.assertEqual(mind.link.restarts, 1)
+        self.assertEqual(mind.restarts, 1)
         self.assertEqual(mind.recall.replaced, (1, 0))
         self.asked(before + 4)
         os.kill(new, signal.SIGKILL)
@@ -219,12 +219,12 @@ class TestDeaths(MindTest):
         with self.assertRaisesRegex(StoreError, "2 times"):
             wait_for(mind.memories.search("a", "bees"))
         self.reach(mind)
-        self.assertEqual(mind.link.restarts, 2)
+        self.assertEqual(mind.restarts, 2)
         self.assertEqual(mind.trouble, "")
 
     def test_a_process_that_does_not_start(self):
         """What waits for it fails once it has ended; then another one is started and reached."""
-        with mock.patch("evennia_ai.mind.link.sys.executable", "/bin/false"):
+        with mock.patch("evennia_ai.mind.remote.sys.executable", "/bin/false"):
             mind = self.mind("weak")
             call = mind.model.complete(request())
             for asked, error in ((call, ModelError), (mind.recall.count("nobody"), StoreError)):
@@ -250,7 +250,7 @@ class TestDeaths(MindTest):
 
     def test_a_process_that_hangs(self):
         """It is killed, and what was asked is asked of the next one."""
-        with mock.patch("evennia_ai.mind.link.HANG_S", 3.0):
+        with mock.patch("evennia_ai.mind.remote.HANG_S", 3.0):
             mind = self.mind("hung")
             pid = self.reach(mind)
             pump(4.0)  # it says that it lives
@@ -268,7 +268,7 @@ class TestDeaths(MindTest):
         self.reach(mind)
         before = len(self.server.requests)
         call = self.ask_model(mind, slow(0.5, "I am back."))
-        mind.link._wire.transport.abortConnection()
+        mind._wire.transport.abortConnection()
         self.assertEqual(wait_for(call).content, "I am back.")
         self.assertEqual(len(self.server.requests), before + 1)
 

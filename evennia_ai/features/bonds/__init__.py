@@ -35,7 +35,7 @@ HALF_LIFE_S, MOOD_S = 90 * DAY_S, 3600.0
 # The level below each sum.
 LEVELS = ((-49, "hostile"), (-14, "wary"), (15, "neutral"), (50, "friendly"), (inf, "close"))
 NEUTRAL, LIKED = "neutral", ("friendly", "close")
-_CHANGES = {"better": True, "worse": False}
+_CHANGES = {"better": 1, "worse": -1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Feeling(Stored):
     @property
     def line(self) -> str:
         """Id, day, points, reason and source, for people."""
-        source = f" ({self.source})" if self.source else f" ({self.by})"
-        return f"{self.id} {utc_iso(self.at)[:10]} {self.points:+d} {self.why}{source}"
+        day, source = utc_iso(self.at)[:10], self.source or self.by
+        return f"{self.id} {day} {self.points:+d} {self.why} ({source})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Bond(Stored):
         level = self.level(now)
         if level == NEUTRAL or not self.events:
             return ""
-        feeling = "wary of" if level == "wary" else f"{level} to"
+        feeling = {"wary": "wary of"}.get(level, f"{level} to")
         return f"You are {feeling} {one_line(name)}; newest reason: {quoted(self.events[-1].why)}"
 
 
@@ -106,8 +106,9 @@ def mood_line(bonds: Collection[Bond], now: float) -> str:
     at, bond = max(newest, key=lambda pair: pair[0], default=(-inf, Bond()))
     if now - at >= MOOD_S:
         return ""
-    event = bond.events[-1]
-    mood = "pleased" if event.points > 0 else "upset"
+    event, mood = bond.events[-1], "upset"
+    if event.points > 0:
+        mood = "pleased"
     return f"Your mood: {mood}, because of {one_line(bond.name)}: {quoted(event.why)}"
 
 
@@ -164,10 +165,10 @@ def note_event(
 
 
 def note_talk(
-    life: Assistant, person: Any, is_better: bool, why: str, source: str, audience: str
+    life: Assistant, person: Any, point: int, why: str, source: str, audience: str
 ) -> None:
-    """Note a point for what somebody said; `Refusal` where talk has moved the bond enough."""
-    now, point = life.now(), 1 if is_better else -1
+    """Note a point, 1 or -1, for what somebody said; `Refusal` where talk has done enough."""
+    now = life.now()
     talk = [e for e in bond_with(life, life.who(person).id).events if e.by == TALK]
     recent = [now - event.at for event in talk if now - event.at < DAY_S]
     if recent and min(recent) < SCENE_S:
@@ -214,11 +215,10 @@ class NoteFeeling(Tool):
         """A point for what the one who asks said in this turn, within the limits of talk."""
         if ctx.asker is None or not ctx.own_lines():
             raise ToolError("nobody speaks to you; call noop")
-        meant = ctx.game.identify(person) if person else None
-        if person and (meant is None or meant["id"] != ctx.asker):
+        meant, here = ctx.game.identify(person or ctx.asker), ctx.game.identify(ctx.asker)
+        if person and (meant is None or meant.id != ctx.asker):
             raise ToolError("this is for what the one who asks says themselves; call noop")
-        here = ctx.game.identify(ctx.asker)
-        if here is not None and here["id"] != ctx.asker:
+        if here is not None and here.id != ctx.asker:
             raise ToolError("you cannot tell who wears this mask; call noop")
         if change.lower() not in _CHANGES:
             raise ToolError("`change` must be better or worse")

@@ -7,7 +7,6 @@ from evennia_ai.errors import Refusal
 from evennia_ai.features.bonds import STAFF_NOTE, all_bonds, drop, note_event, seen_bond
 from evennia_ai.game.seeing import player_ids, stable_id
 from evennia_ai.history.audience import STAFF, private
-from evennia_ai.history.messages import Speaker
 from evennia_ai.staff.show import escaped
 
 
@@ -62,7 +61,7 @@ class CmdAIBond(AssistantCommand):
         if len(parts) < 3 or not re.fullmatch(r"[+-]?\d{1,3}", parts[1]):
             raise Refusal(self.usage)
         script = self.assistant()
-        person = Speaker(*script.game.player_called(parts[0]))
+        person = script.game.player_called(parts[0])
         by = f"by {self.caller.key}"
         event = note_event(script, person, int(parts[1]), parts[2], by, by=STAFF_NOTE)
         script.audit("bond", act="note", event=event.id, person=person.id, points=event.points)

@@ -3,6 +3,7 @@
 They are delivered word for word, by code and without a model.
 """
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
@@ -95,7 +96,7 @@ def take(
         raise Refusal(f"Words to deliver have 1 to {TEXT_CHARS} characters.")
     seconds, is_game = 0.0, when.lower().startswith("game ")
     now = life.game.clock(is_game, life.now())
-    at = due(when[5:] if is_game else when, now) if when else None
+    at = due(re.sub("^game ", "", when, flags=re.IGNORECASE), now)
     is_timed = at is not None or any(map(str.isdigit, when))
     if by.id == to.id and not is_timed:
         raise Refusal(f"Say when you want to be reminded: {EXAMPLES}.")
@@ -138,13 +139,17 @@ class TellLater(Tool):
         if ctx.asker is None:
             raise ToolError("nobody asked for this; speak, pose or call noop")
         by = Speaker(ctx.asker_name(), ctx.asker)
-        is_own = to.strip().lower() in (*_ME, by.key.lower(), by.id)
-        for words in (text, *(() if is_own else (to,))):
-            if not is_own_wording(words, ctx):
+        if to.strip().lower() in (*_ME, by.key.lower(), by.id):
+            to = by.id
+        for words in (text, to):
+            if words != by.id and not is_own_wording(words, ctx):
                 raise ToolError(f"{by.key} did not say `{words[:60]}`; use their own words")
-        person = by if is_own else Speaker(*ctx.game.player_called(to))
+        person, time = by, "when they come"
+        if to != by.id:
+            person = ctx.game.player_called(to)
         errand = take(ctx.script, by, person, text, when)
-        time = "at that time" if errand.due else "when they come"
+        if errand.due:
+            time = "at that time"
         return f"Kept; {person.key} gets these words {time}. You need not do it: {errand.text}"
 
 
@@ -193,7 +198,9 @@ def _is_due(life: Assistant, errand: Errand) -> bool:
 def _hand_over(life: Assistant, errand: Errand, text: str) -> None:
     """Say it, and note that it was said; or neither."""
     by, to = errand.by, errand.to
-    kind = "reminder" if by.id == to.id else "errand"
+    kind = "errand"
+    if by.id == to.id:
+        kind = "reminder"
     words = life.own_notice(kind, to.id, name=by.key, text=text)
     said = Message(
         "assistant",

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from django.utils.timezone import get_default_timezone
 
-from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.commands.base import AssistantCommand
 from evennia_ai.errors import Refusal
 from evennia_ai.features.errands import Errand, drop, open_errands, take
@@ -51,26 +50,26 @@ class CmdAIErrand(AssistantCommand):
         if self.rhs:
             head, text = self._head_and_text()
             name, _, when = head.partition(",")
-            return self._take(script, Speaker(*script.game.player_called(name)), text, when)
-        errands, name = self._errands(script), script.obj.key
+            return self._take(script.game.player_called(name), text, when)
+        errands, name = self._errands(), script.obj.key
         head = f"What {name} has still to tell for you ({len(errands)}):"
         self.listing(errands, _errand_text, head, f"{name} has nothing to tell for you.")
 
     def do_remind(self) -> None:
         when, text = self._head_and_text()
-        script = self.assistant()
-        self._take(script, speaker_of(self.caller, script.obj), text, when)
+        self._take(speaker_of(self.caller, self.assistant().obj), text, when)
 
     def do_forget(self) -> None:
         wanted, script = self.words().lower(), self.assistant()
-        if all(each.id != wanted for each in self._errands(script)):
+        if all(each.id != wanted for each in self._errands()):
             raise Refusal(f"There is no errand `{wanted}`. See: aierrand {script.obj.key}")
         drop(script, [wanted])
         self.tell(f"{script.obj.key} will not deliver {wanted}.")
 
-    def _errands(self, script: AssistantScript) -> list[Errand]:
-        own = stable_id(self.caller)
-        return [errand for errand in open_errands(script).errands if errand.by.id == own]
+    def _errands(self) -> list[Errand]:
+        """The caller's own."""
+        own, errands = stable_id(self.caller), open_errands(self.assistant()).errands
+        return [errand for errand in errands if errand.by.id == own]
 
     def _head_and_text(self) -> tuple[str, str]:
         """What stands before the colon, which is no part of a time, and behind it."""
@@ -79,7 +78,8 @@ class CmdAIErrand(AssistantCommand):
             raise Refusal(self.usage)
         return found["head"].strip(), found["text"].strip()
 
-    def _take(self, script: AssistantScript, to: Speaker, text: str, when: str) -> None:
+    def _take(self, to: Speaker, text: str, when: str) -> None:
+        script = self.assistant()
         by = speaker_of(self.caller, script.obj)
         errand = take(script, by, to, text, when, is_exact=True)
         self.tell(f"{script.obj.key} will deliver {_errand_text(errand)}")

@@ -274,7 +274,7 @@ class ToolContext:
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""
         if person := self.game.identify(self.asker) if self.asker else None:
-            return person["key"]
+            return person.name
         lines = self.seen.by_ids(self.source_message_ids)  # by a page, from anywhere
         names = (line.speaker_name for line in lines if line.speaker_id == self.asker)
         return next(filter(None, names), _NOBODY_SEEN)
