@@ -1,14 +1,14 @@
 """From an assistant's state to the request a model gets, within its budget."""
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
+from twisted.internet.defer import TimeoutError, inlineCallbacks
 
-from evennia_ai.background import in_time
+from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.frames import flat, note, shown_name
@@ -460,7 +460,7 @@ def ask_job(
     budget: TokenBudget,
     audience: str = PUBLIC,
     trigger: str = "",
-) -> Generator[Deferred[Any], Any, ModelReply]:
+) -> Steps[ModelReply]:
     """Make a job's request, and log its budget and what it used.
 
     Fails with `ModelError` also where the answer never comes.

@@ -2,13 +2,14 @@
 
 import re
 import textwrap
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
+from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.history.frames import MESSAGES_LABEL, note, shown_name, talk_line
 from evennia_ai.history.messages import Counter, Message, said_and_done, tool_calls
@@ -100,16 +101,15 @@ _SCHEMA = {
 NOTES_FORMAT = {"type": "json_schema", "json_schema": {"name": "summary", "schema": _SCHEMA}}
 
 
-def _whole_numbers(value: object) -> list[int]:
-    return [each for each in as_list(value) if type(each) is int]
-
-
 class SummaryNote(BaseModel):
     """A note in the reply that is a summary, too; of an odd value nothing is taken."""
 
     text: Annotated[str, BeforeValidator(as_text)] = ""
     # The numbers of the lines it rests on.
-    lines: Annotated[tuple[int, ...], BeforeValidator(_whole_numbers)] = ()
+    lines: Annotated[
+        tuple[int, ...],
+        BeforeValidator(lambda value: [each for each in as_list(value) if type(each) is int]),
+    ] = ()
     about: Annotated[str, BeforeValidator(as_text)] = ""  # whom or what it is about
 
 
@@ -142,13 +142,13 @@ class Task:
     cap: int  # most tokens of the summary
     instructions: str = ""  # additional ones, on which the summary may rest, too
     noted: bool = False  # whether the reply is to give notes, too, of the text's numbered lines
-    trigger: str = ""  # what it is made for, as the token budget says
 
     @property
     def plain(self) -> "Task":
         """The same request for the summary alone."""
-        text = _NUMBER.sub("", self.text) if self.noted else self.text
-        return replace(self, text=text, noted=False)
+        if not self.noted:
+            return self
+        return replace(self, text=_NUMBER.sub("", self.text), noted=False)
 
 
 def format_messages_for_compaction(messages: Sequence[Message]) -> str:
@@ -168,7 +168,7 @@ def message_lines(messages: Sequence[Message], numbered: bool = False) -> list[s
         if date and date != day:
             day = date
             lines.append(f"[{day}]")
-        lines.append(f"{number}. {_line(message)}" if numbered else _line(message))
+        lines.append(f"{number}. " * numbered + _line(message))
     return lines
 
 
@@ -180,10 +180,13 @@ def request_text(lines: Sequence[str]) -> str:
 def _line(message: Message) -> str:
     if message.role == "user" and message.speaker:
         return talk_line(message.speaker_name, message.channel or "say", message.content)
-    label = f"tool {shown_name(message.name)}" if message.role == "tool" else message.role
+    label, content = message.role, message.content
+    if label == "tool":
+        label = f"tool {shown_name(message.name)}"
     made = [call.get("function") or {} for call in tool_calls(message)]
-    calls = ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in made)
-    return note(label, f"{message.content} {CALLS}{calls}]" if calls else message.content)
+    if calls := ", ".join(f"{call.get('name')}({call.get('arguments')})" for call in made):
+        content = f"{content} {CALLS}{calls}]"
+    return note(label, content)
 
 
 @inlineCallbacks
@@ -194,7 +197,7 @@ def call_llm_simple(
     model: str | None = None,
     max_tokens: int | None = None,
     purpose: str = "summary",
-) -> Generator[Deferred[Any], Any, str]:
+) -> Steps[str]:
     """Ask a model, by default the one for summaries, with one system and one user message.
 
     Fires with the text as it came, or fails with `ModelError`.
@@ -202,182 +205,172 @@ def call_llm_simple(
     tokens = yield script.mind.work(count_tokens, user, script.count)
     task = Task(system, user, tokens, max_tokens or script.config.reply_reserve_tokens)
     name = model or script.config.compact_model or script.model_name
-    reply = yield _ask(script, task, name, purpose=purpose)
+    reply = yield Summariser(script).ask(task, name, purpose=purpose)
     return str(reply.content)
-
-
-@inlineCallbacks
-def _ask(
-    script: Thinker, task: Task, model: str, fault: str = "", purpose: str = "summary"
-) -> Generator[Deferred[Any], Any, ModelReply]:
-    """Ask a model for a summary; `fault` is what was wrong with its last one."""
-    rules = (task.prompt, NOTES_RULE if task.noted else "", fault)
-    system, most = "\n\n".join(filter(None, rules)), task.cap + task.noted * NOTES_TOKENS
-    limits = script.limits(model)
-    prompt = job_prompt(system, task.text, task.tokens, most, limits.tokens, script.count)
-    request = model_request(script, prompt, purpose, model=model)
-    # Penalties would drop names that recur.
-    extra = {k: v for k, v in request.extra.items() if "penalty" not in k}
-    if task.noted and limits.facts.speech == FORM:
-        extra["response_format"] = NOTES_FORMAT
-    request = replace(request, fallback_models=(), extra=extra)
-    if request.api == "completion":
-        text = as_task_prompt(prompt.messages, SUMMARY_MARK)
-        request = replace(request, prompt=text, stop=FACTS_STOPS)
-    reply: ModelReply = yield ask_job(script, request, prompt.budget, trigger=task.trigger)
-    return reply
 
 
 @inlineCallbacks
 def generate_context_summary(
     script: Thinker, messages_to_compact: Sequence[Message], instructions: str | None = None
-) -> Generator[Deferred[Any], Any, str]:
-    """Fires with the text of a summary of messages; see `summarise`."""
-    summary = yield summarise(script, messages_to_compact, instructions)
+) -> Steps[str]:
+    """Fires with the text of a summary of messages; see `Summariser`."""
+    summary = yield Summariser(script, instructions).of_messages(messages_to_compact)
     return str(summary.text)
 
 
-def summarise(
-    script: Thinker,
-    messages: Sequence[Message],
-    instructions: str | None = None,
-    cap: int | None = None,
-    noted: bool = False,
-    trigger: str = "",
-) -> "Deferred[Summary]":
-    """Summarise messages, level by level: the model, its fallbacks, the offline extract.
+@dataclass(frozen=True)
+class Summariser:
+    """Makes a summary, level by level: the model, its fallbacks, the offline extract.
 
     Every character of what was said and done is in a request that succeeded: in chunks where the
     messages exceed the window, in pieces where one message does.
-
-    Args:
-        script: The assistant's script.
-        messages: What it is made from.
-        instructions: Additional instructions.
-        cap: Most tokens; by default what the configuration allows.
-        noted: Whether the reply is to give notes, too, of what was said and done
-            (`history.messages.said_and_done`), numbered from 1; where one request shows it all.
-        trigger: What it is made for, as the token budget says.
-
-    Returns:
-        A Deferred that fires with a `Summary`, or fails with `ModelError` when no level gave one
-        shorter than its source. Where nothing was said or done, no model is asked.
     """
-    said = said_and_done(messages, script.tools.traits)
-    if not said:
-        return succeed(Summary(NOTHING_SAID, ""))
-    lines = message_lines(said, noted)
-    return summarise_lines(script, lines, instructions, cap, noted, trigger)
 
+    script: Thinker
+    instructions: str | None = None  # additional ones
+    cap: int | None = None  # most tokens; by default what the configuration allows
+    # Whether the reply is to give notes, too, of what was said and done
+    # (`history.messages.said_and_done`), numbered from 1; where one request shows it all.
+    noted: bool = False
+    trigger: str = ""  # what it is made for, as the token budget says
 
-@inlineCallbacks
-def summarise_lines(
-    script: Thinker,
-    lines: Sequence[str],
-    instructions: str | None = None,
-    cap: int | None = None,
-    noted: bool = False,
-    trigger: str = "",
-) -> Generator[Deferred[Any], Any, Summary]:
-    """As `summarise`, of lines of text, numbered where notes are to be taken of them.
+    def of_messages(self, messages: Sequence[Message]) -> "Deferred[Summary]":
+        """Summarise messages.
 
-    Several requests share the cap: their summaries are joined.
-    """
-    language = yield script.mind.work(written_language, script.config.language, lines)
-    prompt = summary_prompt(script.config.compact_prompt, instructions, language)
-    told = instructions or ""
-    levels, fits_left = summary_levels(script.config, script.model_name, script.over_spend()), FITS
-    while True:
-        most = script.limits().caps.summary if cap is None else cap
-        frame = script.count(prompt) + script.limits().caps.summary + FRAME_TOKENS
-        if noted:
-            frame += script.count(NOTES_RULE) + NOTES_TOKENS
-        # Whichever of the models gets it.
-        room = max(100, min(script.limits(model).tokens for _, model in levels) - frame)
-        runs = yield script.mind.work(packed, lines, room, script.count)
-        offline = [level for level in levels if level[1] == OFFLINE_MODEL]
-        if len(runs) > most_requests(len(runs) * room) and levels != offline:
-            levels = offline  # a model would be asked again and again
-            continue
-        if noted and len(runs) > 1:  # the rule and the notes would make them more
-            lines, noted = [_NUMBER.sub("", line) for line in lines], False
-            continue
-        parts: list[Summary] = []
-        try:
-            for run in runs:
-                text = request_text(run)
-                tokens = yield script.mind.work(count_tokens, text, script.count)
-                each = max(1, (most + 1) // len(runs) - 1)
-                task = Task(prompt, text, tokens, each, told, noted, trigger)
-                parts.append((yield _one_summary(script, levels, task, fits_left > 0)))
-        except WindowError:  # the window is smaller than was known: pack the lines anew
-            fits_left -= 1
-            continue
-        return replace(
-            max(parts, key=lambda part: LEVELS.index(part.level)),
-            text="\n".join(part.text for part in parts),
-            **used(parts).figures(),
-            rejected=tuple(reason for part in parts for reason in part.rejected),
-            unsupported=sum(part.unsupported for part in parts),
-            notes=tuple(note for part in parts for note in part.notes),
-        )
+        Returns:
+            A Deferred that fires with a `Summary`, or fails with `ModelError` when no level gave
+            one shorter than its source. Where nothing was said or done, no model is asked.
+        """
+        said = said_and_done(messages, self.script.tools.traits)
+        if not said:
+            return succeed(Summary(NOTHING_SAID, ""))
+        return self.of_lines(message_lines(said, self.noted))
 
+    @inlineCallbacks
+    def of_lines(self, lines: Sequence[str]) -> Steps[Summary]:
+        """Summarise lines of text, numbered where notes are to be taken of them.
 
-@inlineCallbacks
-def _one_summary(
-    script: Thinker, levels: Sequence[tuple[str, str]], task: Task, may_shorten: bool
-) -> Generator[Deferred[Any], Any, Summary]:
-    """The summary of one request's text, by the first level whose model gives one.
+        Several requests share the cap: their summaries are joined.
+        """
+        script, noted, fits_left = self.script, self.noted, FITS
+        config, told = script.config, self.instructions or ""
+        language = yield script.mind.work(written_language, config.language, lines)
+        prompt = summary_prompt(config.compact_prompt, told, language)
+        levels = summary_levels(config, script.model_name, script.over_spend())
+        while True:
+            most = script.limits().caps.summary
+            frame = script.count(prompt) + most + FRAME_TOKENS
+            if self.cap is not None:
+                most = self.cap
+            if noted:
+                frame += script.count(NOTES_RULE) + NOTES_TOKENS
+            # Whichever of the models gets it.
+            room = max(100, min(script.limits(model).tokens for _, model in levels) - frame)
+            runs = yield script.mind.work(packed, lines, room, script.count)
+            offline = [level for level in levels if level[1] == OFFLINE_MODEL]
+            if len(runs) > most_requests(len(runs) * room) and levels != offline:
+                levels = offline  # a model would be asked again and again
+                continue
+            if noted and len(runs) > 1:  # the rule and the notes would make them more
+                lines, noted = [_NUMBER.sub("", line) for line in lines], False
+                continue
+            parts: list[Summary] = []
+            try:
+                for run in runs:
+                    text = request_text(run)
+                    tokens = yield script.mind.work(count_tokens, text, script.count)
+                    each = max(1, (most + 1) // len(runs) - 1)
+                    task = Task(prompt, text, tokens, each, told, noted)
+                    parts.append((yield self._one(levels, task, fits_left > 0)))
+            except WindowError:  # the window is smaller than was known: pack the lines anew
+                fits_left -= 1
+                continue
+            return replace(
+                max(parts, key=lambda part: LEVELS.index(part.level)),
+                text="\n".join(part.text for part in parts),
+                **used(parts).figures(),
+                rejected=tuple(reason for part in parts for reason in part.rejected),
+                unsupported=sum(part.unsupported for part in parts),
+                notes=tuple(note for part in parts for note in part.notes),
+            )
 
-    Fails with `WindowError` if a shorter text is wanted and `may_shorten`.
-    """
-    rejected: list[str] = []
-    for level, model in levels:
-        try:
-            summary: Summary = yield _by_model(script, task, model)
-        except ModelError as error:
-            if isinstance(error, WindowError) and may_shorten:
-                raise
-            rejected.append(f"{level} ({model}): {error}")
-        else:
-            return replace(summary, level=level, rejected=tuple(rejected))
-    raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
+    @inlineCallbacks
+    def _one(
+        self, levels: Sequence[tuple[str, str]], task: Task, may_shorten: bool
+    ) -> Steps[Summary]:
+        """The summary of one request's text, by the first level whose model gives one.
 
+        Fails with `WindowError` if a shorter text is wanted and `may_shorten`.
+        """
+        rejected: list[str] = []
+        for level, model in levels:
+            try:
+                summary: Summary = yield self._by_model(task, model)
+            except ModelError as error:
+                if isinstance(error, WindowError) and may_shorten:
+                    raise
+                rejected.append(f"{level} ({model}): {error}")
+            else:
+                return replace(summary, level=level, rejected=tuple(rejected))
+        raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
-@inlineCallbacks
-def _by_model(script: Thinker, task: Task, model: str) -> Generator[Deferred[Any], Any, Summary]:
-    """A summary by one model, asked again if more than `MOST_INVENTED` facts in it are invented.
+    @inlineCallbacks
+    def _by_model(self, task: Task, model: str) -> Steps[Summary]:
+        """A summary by one model, asked again if over `MOST_INVENTED` facts in it are invented.
 
-    Whoever and whatever the assistant knows by name may stand in it. How much is invented is
-    written to the audit log. A reply that was to be an object and is a torn one is asked for again
-    as the summary alone. Fails with `ModelError` if there is no summary, or the second one is no
-    truer.
-    """
-    known = [*script.entities.everybody(), script.obj.key]
-    asked, fault, is_extract = list[ModelReply](), "", model == OFFLINE_MODEL
-    if is_extract:
-        task = task.plain
-    while True:
-        reply: ModelReply = yield _ask(script, task, model, fault)
-        asked.append(reply)
-        content: str | None = reply.content
-        notes: tuple[SummaryNote, ...] = ()
-        if task.noted:
-            content, notes = read_noted(reply.content)
-        if content is None:
+        Whoever and whatever the assistant knows by name may stand in it. How much is invented is
+        written to the audit log. A reply that was to be an object and is a torn one is asked for
+        again as the summary alone. Fails with `ModelError` if there is no summary, or the second
+        one is no truer.
+        """
+        script, asked, fault = self.script, list[ModelReply](), ""
+        known, is_extract = [*script.entities.everybody(), script.obj.key], model == OFFLINE_MODEL
+        if is_extract:
             task = task.plain
-            continue
-        reply = replace(reply, content=content)
-        text, wrong = yield script.mind.work(finished, reply, task, known, script.count, is_extract)
-        if wrong:
-            script.audit("unsupported", model=reply.model, count=len(wrong))
-        if len(wrong) <= MOST_INVENTED:
-            figures = used(asked).figures()
-            return Summary(text, reply.model, unsupported=len(wrong), notes=notes, **figures)
-        named = textwrap.shorten(", ".join(wrong), INVENTED_CHARS, placeholder=" ...")
-        if fault:
-            raise ModelError(f"{len(wrong)} names, numbers or quotations are invented: {named}")
-        fault = INVENTED.format(named=named)
+        while True:
+            reply: ModelReply = yield self.ask(task, model, fault)
+            asked.append(reply)
+            content: str | None = reply.content
+            notes: tuple[SummaryNote, ...] = ()
+            if task.noted:
+                content, notes = read_noted(reply.content)
+            if content is None:
+                task = task.plain
+                continue
+            reply = replace(reply, content=content)
+            text, wrong = yield script.mind.work(
+                finished, reply, task, known, script.count, is_extract
+            )
+            if wrong:
+                script.audit("unsupported", model=reply.model, count=len(wrong))
+            if len(wrong) <= MOST_INVENTED:
+                figures = used(asked).figures()
+                return Summary(text, reply.model, unsupported=len(wrong), notes=notes, **figures)
+            named = textwrap.shorten(", ".join(wrong), INVENTED_CHARS, placeholder=" ...")
+            if fault:
+                raise ModelError(f"{len(wrong)} names, numbers or quotations are invented: {named}")
+            fault = INVENTED.format(named=named)
+
+    @inlineCallbacks
+    def ask(
+        self, task: Task, model: str, fault: str = "", purpose: str = "summary"
+    ) -> Steps[ModelReply]:
+        """Ask a model for a summary; `fault` is what was wrong with its last one."""
+        script, limits = self.script, self.script.limits(model)
+        rules = (task.prompt, NOTES_RULE * task.noted, fault)
+        system, most = "\n\n".join(filter(None, rules)), task.cap + task.noted * NOTES_TOKENS
+        prompt = job_prompt(system, task.text, task.tokens, most, limits.tokens, script.count)
+        request = model_request(script, prompt, purpose, model=model)
+        # Penalties would drop names that recur.
+        extra = {k: v for k, v in request.extra.items() if "penalty" not in k}
+        if task.noted and limits.facts.speech == FORM:
+            extra["response_format"] = NOTES_FORMAT
+        request = replace(request, fallback_models=(), extra=extra)
+        if request.api == "completion":
+            text = as_task_prompt(prompt.messages, SUMMARY_MARK)
+            request = replace(request, prompt=text, stop=FACTS_STOPS)
+        reply: ModelReply = yield ask_job(script, request, prompt.budget, trigger=self.trigger)
+        return reply
 
 
 def read_noted(text: str) -> tuple[str | None, tuple[SummaryNote, ...]]:
@@ -416,12 +409,13 @@ def finished(
 
 def summary_levels(config: AssistantConfig, own: str, over_spend: bool) -> list[tuple[str, str]]:
     """Level and model, in the order they are asked; the offline extract is always the last."""
-    named = [("main", config.compact_model or own)]
-    named += [("fallback", name) for name in config.llm_fallback_models]
-    levels = [] if over_spend else named
-    if OFFLINE_MODEL in (model for _, model in levels):
-        return levels
-    return [*levels, ("extractive", OFFLINE_MODEL)]
+    levels = list[tuple[str, str]]()
+    if not over_spend:
+        levels = [("main", config.compact_model or own)]
+        levels += [("fallback", name) for name in config.llm_fallback_models]
+    if OFFLINE_MODEL not in (model for _, model in levels):
+        levels.append(("extractive", OFFLINE_MODEL))
+    return levels
 
 
 def summary_prompt(own: str | None, instructions: str | None = None, language: str = AUTO) -> str:
@@ -429,7 +423,9 @@ def summary_prompt(own: str | None, instructions: str | None = None, language: s
     prompt = own or DEFAULT_COMPACTION_PROMPT
     if language not in (AUTO, DEFAULT):
         prompt = f"{prompt}\n{writing_rule(language)}"
-    return f"{prompt}\n\nAdditional instructions: {instructions}" if instructions else prompt
+    if instructions:
+        prompt = f"{prompt}\n\nAdditional instructions: {instructions}"
+    return prompt
 
 
 def accepted(reply: ModelReply, source: str = "") -> str:

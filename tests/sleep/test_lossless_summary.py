@@ -12,7 +12,7 @@ from evennia_ai.history.messages import Message, Speaker, masked, new_id
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import GRACE_S, OFFLINE_MODEL, build_prompt
 from evennia_ai.llm_interaction.servers import Window
-from evennia_ai.llm_interaction.summary import summarise
+from evennia_ai.llm_interaction.summary import Summariser
 from evennia_ai.llm_interaction.values import FORM, ModelFacts
 from evennia_ai.rag_memory.journal import OWN
 from evennia_ai.sleep.compaction.compact import Compaction, as_result, compact_conversation_history
@@ -42,7 +42,7 @@ class TestSummarise(unittest.TestCase):
     def summarise(self, world, number):
         """The summary of so many lines; its largest request, with room for the reply."""
         lines = [Message("user", f"line {n}: " + "word " * 30, new_id("m")) for n in range(number)]
-        summary = wait_for(summarise(world.script, lines))
+        summary = wait_for(Summariser(world.script).of_messages(lines))
         sizes = [
             sum(count(m["content"]) for m in request.messages) + request.max_tokens
             for request in world.model.requests

@@ -7,7 +7,7 @@ from django.test import override_settings
 from evennia_ai import conf, services
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.servers import HALVED, NAMED, PROPS
-from evennia_ai.llm_interaction.summary import summarise
+from evennia_ai.llm_interaction.summary import Summariser
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import check_room, no_room
 from tests import loopback
@@ -164,7 +164,7 @@ class TestSummaries(SmallWindow):
         """The first request is refused, then all of the source is in requests that succeed."""
         self.serve()
         messages = self.fill(self.LONG, words=60)
-        summary = wait_for(summarise(self.script, messages))
+        summary = wait_for(Summariser(self.script).of_messages(messages))
         self.assertEqual((summary.level, len(self.small.refused)), ("main", 1))
         sent = "".join(r.body["messages"][-1]["content"] for r in self.small.succeeded)
         for message in messages:

@@ -60,9 +60,8 @@ from evennia_ai.llm_interaction.servers import USABLE_TOKENS
 from evennia_ai.llm_interaction.summary import (
     LEVELS,
     NOTHING_SAID,
+    Summariser,
     Summary,
-    summarise,
-    summarise_lines,
 )
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
@@ -523,9 +522,8 @@ class Compaction:
         """Fires with the record of a summary of messages of a scope, oldest first."""
         script = self.script
         told = script.memory.quarantine.messages(messages)
-        summary: Summary = yield summarise(
-            script, told, self.instructions, self.cap, self.noted, self.trigger
-        )
+        maker = Summariser(script, self.instructions, self.cap, self.noted, self.trigger)
+        summary: Summary = yield maker.of_messages(told)
         self.summaries.append(summary)
         owners = dict(enumerate(said_and_done(told, script.tools.traits), 1))
         for each in summary.notes:
@@ -560,7 +558,8 @@ class Compaction:
             summary = Summary(whole, "", max(levels, key=LEVELS.index))
             text = Covered(whole, share)
         else:
-            summary = yield summarise_lines(self.script, texts, cap=self.cap, trigger=self.trigger)
+            maker = Summariser(self.script, cap=self.cap, trigger=self.trigger)
+            summary = yield maker.of_lines(texts)
             self.summaries.append(summary)
             source = "\n".join(r.text for r in told)  # the times in front are no facts
             text = yield self._covered(scope, source, summary.text)
