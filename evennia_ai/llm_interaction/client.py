@@ -134,9 +134,10 @@ class ModelClient:
 
     def facts(self, model: str) -> ModelFacts:
         """What is known of a model now."""
+        if self._caller is None and model.startswith(wire.OFFLINE_PREFIX):
+            return ModelFacts(price=(0.0, 0.0))
         if self._caller is None:
-            is_free = model.startswith(wire.OFFLINE_PREFIX)
-            return ModelFacts(price=(0.0, 0.0) if is_free else None)
+            return ModelFacts()
         where = self._endpoint(model, model)
         known = self.models.of(where.model)
         speech, flags = known.profile.speech, known.profile.flags
@@ -191,8 +192,9 @@ class ModelClient:
             most_wait_s = 0.0
             if not (has_next or request.is_own):
                 most_wait_s = max(0.0, min(ends - self._clock(), _MOST_WAIT_S))
-            # For a fallback nobody has made room for the reply yet.
-            size = request.prompt_tokens + (request.max_tokens if place else 0)
+            size = request.prompt_tokens
+            if place:  # nobody has made room for the reply yet
+                size += request.max_tokens
             window = model.window(wire.window_of(self._ready().litellm, where.model))
             if request.prompt_tokens and window and size > window.tokens:
                 outcome: ModelReply | Failure = Failure("context_window")
@@ -254,7 +256,7 @@ class ModelClient:
         profile = model.profile
 
         def share_s() -> float:
-            return max(0.0, ends - self._clock()) / (2 if has_next else 1)
+            return max(0.0, ends - self._clock()) / (1 + has_next)
 
         while True:
             limit_s = min(request.timeout_s, share_s())

@@ -33,7 +33,19 @@ from evennia_ai.history.frames import (
     shown_name,
 )
 from evennia_ai.language.script import folded
-from evennia_ai.language.tables import DEFAULT, tables
+from evennia_ai.language.tables import AUTO, DEFAULT, english_name, language_of_most, tables
+from evennia_ai.llm_interaction.contexts import (
+    ANSWER,
+    ANY_LANGUAGE,
+    IDENTITY,
+    KEEP_LANGUAGE,
+    ONE_LANGUAGE,
+    PLAIN_IDENTITY,
+    RULES,
+    TOOL_RULES,
+    WHO,
+    WRITE_IN,
+)
 from evennia_ai.recall.values import Hit, seconds
 
 # Labels of the notes in the newest turn.
@@ -61,11 +73,14 @@ _PLACE_LINE = re.compile(
     rf"^({CALLED}|{PLACE}|{LOOKS}|{THINGS}|{WAYS}|{CARRIED}): (.*)$", re.MULTILINE
 )
 _IDENTITY = re.compile(r"^You are (?P<name>[^\n,.]{1,80})", re.MULTILINE)
-# How a note begins; a reply that holds one goes on with the prompt.
 _LABELS = (
     *(NOW, HERE, ABOUT, MIND, REMEMBERED, RELATED, KNOWN, BEFORE, PASSED, LANGUAGE, NOBODY),
     *(AGAIN, DONE, UNDONE, NOTICED),
 )
+# Placeholders of an identity, and the rule on a language as it was filled in.
+_PLACEHOLDER = re.compile(r"\{name\}|\{persona\}")
+_FIXED = re.compile(re.escape(ONE_LANGUAGE).replace(r"\{language\}", "([^\n,.]{1,60})"))
+# How a note begins; a reply that holds one goes on with the prompt.
 NOTE_BEGINS = re.compile(rf"^\((?:{'|'.join(_LABELS)})\b[^:()\n]{{0,80}}:", re.MULTILINE)
 
 Chat = dict[str, Any]
@@ -250,3 +265,86 @@ def asked_again(messages: Sequence[Mapping[str, Any]], fault: str) -> tuple[Mapp
             again = {**messages[at], "content": "\n".join(rows)}
             return (*messages[:at], again, *messages[at + 1 :])
     return tuple(messages)
+
+
+def language_rule(language: str) -> str:
+    """What is said of the language of a reply: `language` is ``auto``, a code or a name."""
+    if language == AUTO:
+        return ANY_LANGUAGE
+    return ONE_LANGUAGE.format(language=english_name(language))
+
+
+def writing_rule(language: str) -> str:
+    """What is said of the language of summaries and notes."""
+    if language == AUTO:
+        return KEEP_LANGUAGE
+    return WRITE_IN.format(language=english_name(language))
+
+
+def written_language(language: str, lines: Iterable[str]) -> str:
+    """The language to write of some lines in: the one that is set, else what most of them show."""
+    if language != AUTO:
+        return language
+    # Behind who said it, as frames are English.
+    return language_of_most(line.partition(": ")[2] or line for line in lines) or AUTO
+
+
+def answer_language(language: str, lines: Iterable[str], spoken: str = "") -> str:
+    """The name of the language of an answer; empty for English.
+
+    The prompt names it beside the lines: small models answer in the language of the prompt,
+    whatever its rules say. Lines that don't show their language are in the `spoken` one, which was
+    heard last.
+    """
+    code = language
+    if language == AUTO:
+        code = language_of_most(lines, spoken or DEFAULT) or spoken or AUTO
+    if code in (AUTO, DEFAULT):
+        return ""
+    return english_name(code)
+
+
+def fixed_language(rules: str) -> str:
+    """The language that the rules of a prompt name; empty for none."""
+    rule = _FIXED.search(rules)
+    return rule[1] if rule else ""
+
+
+def plain_identity(name: str, persona: str, language: str = AUTO) -> str:
+    """The beginning of a base model's prompt."""
+    text = _filled(PLAIN_IDENTITY, name, persona)
+    if language != AUTO:
+        text += f" {name} speaks {english_name(language)}."
+    return text
+
+
+def system_prompt(
+    name: str, persona: str, place: str = "", has_tools: bool = False, language: str = AUTO
+) -> str:
+    """The system message of a talk: who the assistant is, persona, place, rules.
+
+    Args:
+        name: The assistant's name.
+        persona: Who it is.
+        place: Where it is, as `conversation.place_text` says it.
+        has_tools: Whether the model is offered tools.
+        language: ``auto``, or the one to speak.
+
+    Braces in the name and the persona are left as they are.
+    """
+    rules = [RULES]
+    if has_tools:
+        rules.append(TOOL_RULES)
+    rules += [_filled(ANSWER, name, persona), language_rule(language)]
+    who = _filled(WHO, name, persona)
+    return "\n\n".join(filter(None, (who, persona.strip(), place, " ".join(rules))))
+
+
+def job_system_prompt(name: str, persona: str, rules: str, language: str = AUTO) -> str:
+    """The system message of a job that nobody hears: identity, then rules."""
+    return f"{_filled(IDENTITY, name, persona)}\n\n{rules}\n- {writing_rule(language)}"
+
+
+def _filled(text: str, name: str, persona: str) -> str:
+    values = {"{name}": name, "{persona}": persona}
+    return _PLACEHOLDER.sub(lambda found: values[found.group()], text)

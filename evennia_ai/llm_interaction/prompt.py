@@ -29,6 +29,8 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_PRE_COMPACTION,
     CONTEXT_UNASKED,
     SPOKEN,
+)
+from evennia_ai.llm_interaction.conversation import (
     plain_identity,
     system_prompt,
 )

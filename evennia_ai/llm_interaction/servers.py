@@ -72,7 +72,9 @@ def as_window(value: object) -> int | None:
         value = int(value.replace(",", ""))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if LEAST_TOKENS <= value <= MOST_TOKENS else None
+    if LEAST_TOKENS <= value <= MOST_TOKENS:
+        return int(value)
+    return None
 
 
 _KEYS = (
@@ -91,8 +93,9 @@ def window_in(answer: object, model: str, source: str) -> Window | None:
     if "data" in entry or "models" in entry:
         listed = [as_dict(each) for each in as_list(entry.get("data") or entry.get("models"))]
         names = (model, f"{model}:latest")  # a tag may be missing
-        named = [each for each in listed if each.get("id", each.get("name")) in names]
-        entry = (named or listed if len(listed) == 1 else [*named, {}])[0]
+        if len(listed) > 1:
+            listed = [each for each in listed if each.get("id", each.get("name")) in names]
+        entry = next(iter(listed), {})
     values = re.findall(r"^num_ctx\s+(\d+)", str(entry.get("parameters")), re.MULTILINE)
     for part in (entry, *map(as_dict, entry.values())):
         values += [part[name] for name in part if str(name).rpartition(".")[2] in _KEYS]
@@ -105,9 +108,11 @@ async def _page(client: Any, method: str, url: str, limit_s: float, body: object
     try:
         async with asyncio.timeout(limit_s):
             response = await client.request(method, url, json=body)
-        return response.json() if response.is_success else None
+        if response.is_success:
+            return response.json()
     except (TimeoutError, httpx.HTTPError, httpx.InvalidURL, ValueError, RecursionError):
         return None
+    return None
 
 
 async def ask_server(address: str, api_key: str | None, model: str) -> Window | None:

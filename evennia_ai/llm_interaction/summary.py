@@ -22,9 +22,8 @@ from evennia_ai.llm_interaction.budget import (
     most_requests,
     packed,
 )
-from evennia_ai.llm_interaction.contexts import (
-    KEEP_LANGUAGE,
-    SUMMARY_MARK,
+from evennia_ai.llm_interaction.contexts import KEEP_LANGUAGE, SUMMARY_MARK
+from evennia_ai.llm_interaction.conversation import (
     writing_rule,
     written_language,
 )

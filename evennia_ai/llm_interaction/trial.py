@@ -11,8 +11,13 @@ from typing import Any
 from evennia_ai.errors import ModelError
 from evennia_ai.history.frames import note
 from evennia_ai.language.tables import DEFAULT
-from evennia_ai.llm_interaction.contexts import system_prompt
-from evennia_ai.llm_interaction.conversation import HERE, NOW, place_text, shipped_examples
+from evennia_ai.llm_interaction.conversation import (
+    HERE,
+    NOW,
+    place_text,
+    shipped_examples,
+    system_prompt,
+)
 from evennia_ai.llm_interaction.reply import clean_reply, fault
 from evennia_ai.llm_interaction.values import (
     FORM,
@@ -56,9 +61,8 @@ TOOLS = (
 
 def trial_request(model: str, line: str, speech: str, timeout_s: float) -> ModelRequest:
     """The request of one line of the trial; `speech` is how the model is to call tools."""
-    has_tools = speech != ONLY_SPEAKS
     place = place_text(PLACE, ("a millstone",), ("a copper lamp",))
-    system = system_prompt(ME, PERSONA, place, has_tools)
+    system = system_prompt(ME, PERSONA, place, has_tools=True)
     messages = [{"role": "system", "content": system}]
     for asked, answer in shipped_examples(DEFAULT, ME, (GUEST,)):
         messages.append({"role": "user", "content": asked})
@@ -68,7 +72,7 @@ def trial_request(model: str, line: str, speech: str, timeout_s: float) -> Model
     return ModelRequest(
         model=model,
         messages=tuple(messages),
-        tools=TOOLS if has_tools else (),
+        tools=TOOLS,
         called=frozenset(("give", "search_memory", "noop")),
         max_tokens=REPLY_TOKENS,
         timeout_s=timeout_s,
@@ -108,11 +112,8 @@ async def _talks_with_tools(
     """Whether a model talks as well with tools as without, and calls one when it is asked."""
     for line in (GREETING, SMALL_TALK):
         reply = await ask(trial_request(model, line, speech, timeout_s))
-        if reply.tool_calls or not _is_answer(reply, line):
+        said = clean_reply(reply.content, [ME])
+        if reply.tool_calls or fault(said, "", [line], [GUEST]):
             return False
     reply = await ask(trial_request(model, ORDER, speech, timeout_s))
     return "give" in {call["function"]["name"] for call in reply.tool_calls}
-
-
-def _is_answer(reply: ModelReply, line: str) -> bool:
-    return not fault(clean_reply(reply.content, [ME]), "", [line], [GUEST])

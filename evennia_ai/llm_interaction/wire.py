@@ -101,7 +101,7 @@ def provider_of(litellm: ModuleType, model: str) -> str:
     """The provider a model's prefix names, empty without a known prefix."""
     prefix, slash, _ = model.partition("/")
     known = {str(getattr(one, "value", one)) for one in litellm.provider_list}
-    return prefix if slash and prefix in {*known, _OFFLINE} else ""
+    return prefix * bool(slash and prefix in {*known, _OFFLINE})
 
 
 def endpoint(
@@ -121,8 +121,9 @@ def endpoint(
         return Endpoint(f"openai/{model}", "openai", api_base, api_key or _NO_KEY)
     if _family(litellm, model, api_base) != _family(litellm, home, api_base):
         return Endpoint(model, provider)
-    key = api_key or (_NO_KEY if api_base and provider == "openai" else None)
-    return Endpoint(model, provider, api_base, key)
+    if api_base and provider == "openai":
+        api_key = api_key or _NO_KEY
+    return Endpoint(model, provider, api_base, api_key)
 
 
 def _family(litellm: ModuleType, model: str, api_base: str | None) -> str:
@@ -260,8 +261,9 @@ class Caller:
             text = text.partition(stop)[0]
         if request.stop:  # as prose has it: "Good evening," she says.
             text = text.rstrip(" ,")
-        # The offline model quotes what was said, marks and all.
-        answer = Read(text) if where.is_offline else _answer(text, request)
+        answer = Read(text)
+        if not where.is_offline:  # that one quotes what was said, marks and all
+            answer = _answer(text, request)
         # Out of the provider's cache, as OpenAI or as Anthropic names them.
         cached = as_dict(usage.get("prompt_tokens_details")).get("cached_tokens")
         return ModelReply(
@@ -288,10 +290,9 @@ class Caller:
 
 def _answer(text: str, request: ModelRequest) -> Read:
     """The words and calls of a text, which may be the object that was asked for."""
-    form = read_form(text, request.called) if request.speech == FORM else None
-    if form is None:
-        return read(text, request.called, request.reported)
-    return replace(read(form.text, {}, request.reported), calls=form.calls)
+    if request.speech == FORM and (form := read_form(text, request.called)):
+        return replace(read(form.text, {}, request.reported), calls=form.calls)
+    return read(text, request.called, request.reported)
 
 
 def _fault(choice: Mapping[str, Any], message: Mapping[str, Any]) -> Failure | None:
@@ -299,7 +300,7 @@ def _fault(choice: Mapping[str, Any], message: Mapping[str, Any]) -> Failure | N
     more = as_dict(choice.get("provider_specific_fields"))
     if error := more.get("error"):
         return sorted_failure("server", None, str(error))
-    refused = "refusal" if message.get("refusal") else None
+    refused = "refusal" * bool(message.get("refusal"))
     return failure_of_end((choice.get("finish_reason"), more.get("native_finish_reason"), refused))
 
 
@@ -313,16 +314,17 @@ def _tool_calls(
     used = {""}
     for message in request.messages:
         used.update(str(call["id"]) for call in as_dicts(message.get("tool_calls")))
-    parts = [("", name, arguments) for name, arguments in written]
+    ids = [""] * len(written)
     if made:
-        parts = []
-    for call in made[:MOST_CALLS]:
-        function = as_dict(call.get("function"))
-        name, arguments = as_text(function.get("name")), as_text(function.get("arguments"))
-        call_id = storable(as_text(call.get("id")))
-        parts.append((call_id, *repaired(name, arguments, request.called)))
+        made = made[:MOST_CALLS]
+        ids = [storable(as_text(call.get("id"))) for call in made]
+        functions = [as_dict(call.get("function")) for call in made]
+        written = [
+            repaired(as_text(each.get("name")), as_text(each.get("arguments")), request.called)
+            for each in functions
+        ]
     calls = []
-    for call_id, name, arguments in parts:
+    for call_id, (name, arguments) in zip(ids, written, strict=True):
         if call_id in used:
             call_id = "call_" + secrets.token_hex(12)
         used.add(call_id)

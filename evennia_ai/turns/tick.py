@@ -22,7 +22,10 @@ from evennia_ai.history.audience import STAFF, is_private
 from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
 from evennia_ai.history.messages import Message
 from evennia_ai.language.words import plain, telling_words
-from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED, answer_language
+from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
+from evennia_ai.llm_interaction.conversation import (
+    answer_language,
+)
 from evennia_ai.llm_interaction.prompt import shown_history
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, TurnReport, TurnRequest
 from evennia_ai.options import within_hours

@@ -11,6 +11,8 @@ from evennia_ai.llm_interaction.contexts import (
     CONTEXT_PRE_COMPACTION,
     CONTEXTS,
     SPOKEN,
+)
+from evennia_ai.llm_interaction.conversation import (
     answer_language,
     fixed_language,
     job_system_prompt,

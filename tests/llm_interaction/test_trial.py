@@ -4,7 +4,6 @@ import asyncio
 import unittest
 
 from evennia_ai.errors import ModelError
-from evennia_ai.llm_interaction import trial
 from evennia_ai.llm_interaction.contexts import TOOL_RULES
 from evennia_ai.llm_interaction.conversation import read_prompt
 from evennia_ai.llm_interaction.trial import (
@@ -86,6 +85,3 @@ class TestTrial(unittest.TestCase):
             self.assertEqual((request.model, request.timeout_s), ("any/model", 9.0))
         beginnings = {str(request.messages[:-1]) for request in requests}
         self.assertEqual(len(beginnings), 1)  # which servers cache
-        bare = trial.trial_request("any/model", GREETING, ONLY_SPEAKS, 9.0)
-        self.assertEqual(bare.tools, ())
-        self.assertNotIn(TOOL_RULES, bare.messages[0]["content"])

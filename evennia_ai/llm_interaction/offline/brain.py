@@ -28,7 +28,9 @@ from evennia_ai.language.tables import (
 )
 from evennia_ai.language.words import capitals, content_words, sentences, stem
 from evennia_ai.llm_interaction import conversation as form
-from evennia_ai.llm_interaction.contexts import fixed_language
+from evennia_ai.llm_interaction.conversation import (
+    fixed_language,
+)
 from evennia_ai.llm_interaction.offline.acts import (
     ORDERS,
     comparable,

@@ -25,9 +25,8 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.language.words import words
 from evennia_ai.llm_interaction.budget import most_requests, packed
-from evennia_ai.llm_interaction.contexts import (
-    CONTEXT_PRE_COMPACTION,
-    PRE_COMPACTION_RULES,
+from evennia_ai.llm_interaction.contexts import CONTEXT_PRE_COMPACTION, PRE_COMPACTION_RULES
+from evennia_ai.llm_interaction.conversation import (
     job_system_prompt,
     plain_identity,
     written_language,

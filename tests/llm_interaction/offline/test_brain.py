@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from evennia_ai.errors import UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL, note, talk_line
 from evennia_ai.language.tables import tables
-from evennia_ai.llm_interaction.contexts import language_rule
-from evennia_ai.llm_interaction.conversation import AN_ASSISTANT, HERE, KNOWN, NOW, place_text
+from evennia_ai.llm_interaction.conversation import (
+    AN_ASSISTANT,
+    HERE,
+    KNOWN,
+    NOW,
+    language_rule,
+    place_text,
+)
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.offline.transcript import ToolCall
 from tests.llm_interaction.offline.requests import (
