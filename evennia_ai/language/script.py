@@ -63,8 +63,12 @@ BEFORE, BEHIND = rf"(?<![[\w'’]--{_RUNS}])", rf"(?![\w--{_RUNS}])"
 
 def bordered(name: str) -> str:
     """A pattern (of `regex.V1`) for a name as a whole word, also in a line without spaces."""
-    before = "" if _PARTED.match(name) else BEFORE
-    return f"{before}{regex.escape(name)}{'' if _PARTED.match(name[-1]) else BEHIND}"
+    pattern: str = regex.escape(name)
+    if not _PARTED.match(name):
+        pattern = BEFORE + pattern
+    if not _PARTED.match(name[-1]):
+        pattern += BEHIND
+    return pattern
 
 
 def folded(text: str) -> str:
@@ -110,7 +114,7 @@ def places(text: str) -> list[tuple[int, str]]:
 
 def _tokens(text: str) -> Iterator[tuple[int, str]]:
     for match in _TOKEN.finditer(text):
-        parts = [*_GRAPHEME.finditer(match[0])] if match["run"] else []
+        parts = [*_GRAPHEME.finditer(match["run"] or "")]
         for part, after in itertools.pairwise(parts):
             yield match.start() + part.start(), part[0] + after[0]
         if len(parts) < 2:

@@ -66,12 +66,13 @@ class Table:
 def tables() -> Mapping[str, Table]:
     """All tables by their codes, English first."""
     merged: dict[str, dict[str, Any]] = {DEFAULT: {}}
-    over = os.environ.get(OVER)
-    for folder in (FOLDER, *([Path(over)] if over else [])):
-        for path in sorted(folder.glob("*.toml")):
-            data = merged.setdefault(path.stem, {})
-            for key, value in tomllib.loads(path.read_text("utf-8")).items():
-                data[key] = {**data.get(key, {}), **value} if isinstance(value, dict) else value
+    folders = filter(None, (str(FOLDER), os.environ.get(OVER)))
+    for path in (path for folder in folders for path in sorted(Path(folder).glob("*.toml"))):
+        data = merged.setdefault(path.stem, {})
+        for key, value in tomllib.loads(path.read_text("utf-8")).items():
+            if isinstance(value, dict):
+                value = {**data.get(key, {}), **value}
+            data[key] = value
     return {code: Table(code, data) for code, data in merged.items()}
 
 
@@ -106,7 +107,9 @@ def _by_script(text: str) -> str:
         for code, table in tables().items()
     }
     code = max(shares, key=lambda each: shares[each])
-    return code if shares[code] > SURE_SHARE * len(_LETTERS.findall(text)) else ""
+    if shares[code] > SURE_SHARE * len(_LETTERS.findall(text)):
+        return code
+    return ""
 
 
 def language_of_most(texts: Iterable[str], talk: str = "") -> str:
@@ -156,8 +159,9 @@ def code_of(language: str) -> str:
 
 def english_name(language: str) -> str:
     """The English name of a language with a table, by its code or any name; else as given."""
-    code = code_of(language)
-    return tables()[code].name.partition(",")[0] if code else language
+    if code := code_of(language):
+        return tables()[code].name.partition(",")[0]
+    return language
 
 
 def each_phrase(key: str) -> frozenset[str]:

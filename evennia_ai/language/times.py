@@ -16,7 +16,10 @@ from evennia_ai.language.tables import tables
 
 _HOURS = "twelve one two three four five six seven eight nine ten eleven".split()  # noqa: SIM905
 _QUARTERS = ("{}", "a quarter past {}", "half past {}", "a quarter to {}")
-_TIMES_OF_DAY = ((4, "at night"), (12, "in the morning"), (18, "in the afternoon"))
+_TIMES_OF_DAY = (
+    *((4, "at night"), (12, "in the morning"), (18, "in the afternoon")),
+    *((22, "in the evening"), (24, "at night")),
+)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 # Units of a game's calendar that are counted from one, as Evennia's contrib does.
 _FROM_ONE = ("day", "week", "month")
@@ -41,7 +44,9 @@ _BESIDE = 12
 def spoken_time(at: datetime, with_date: bool) -> str:
     """``about a quarter past nine in the evening, Sunday``, and ``22 November 2026`` if asked."""
     said = f"{_clock(at.hour, at.minute)}, {at:%A}"
-    return f"{said} {at.day} {at:%B} {at.year}" if with_date else said
+    if with_date:
+        said += f" {at.day} {at:%B} {at.year}"
+    return said
 
 
 def spoken_units(seconds: float, units: Mapping[str, int]) -> str:
@@ -58,21 +63,24 @@ def spoken_units(seconds: float, units: Mapping[str, int]) -> str:
         names[length] = max(name, names.get(length, ""), key=len)
     left, parts = int(seconds), list[str]()
     usual = {_HOUR, _DAY} <= names.keys()
-    clock = [_clock(left % _DAY // _HOUR, left % _HOUR // _MINUTE)] if usual else []
+    clock = _clock(left % _DAY // _HOUR, left % _HOUR // _MINUTE)
     for length in sorted(names, reverse=True)[:-1]:
         number, left = divmod(left, length)
         if not usual or length >= _DAY:
             parts.append(f"{names[length]} {number + (names[length] in _FROM_ONE)}")
-    return ", ".join([*clock, *reversed(parts)])
+    if usual:
+        parts.append(clock)
+    return ", ".join(reversed(parts))
 
 
 def _clock(hour: int, minute: int) -> str:
     quarter = (hour * 60 + minute + 7) // 15
     hour, part = (quarter + 1) // 4, _QUARTERS[quarter % 4]
+    if hour % 24 == 0:
+        return f"about {part.format('midnight')}"
     if hour % 12 == 0:
-        return f"about {part.format('noon' if hour % 24 else 'midnight')}"
-    late = "in the evening" if hour < 22 else "at night"
-    time_of_day = next((words for end, words in _TIMES_OF_DAY if hour < end), late)
+        return f"about {part.format('noon')}"
+    time_of_day = next(words for end, words in _TIMES_OF_DAY if hour < end)
     return f"about {part.format(_HOURS[hour % 12])} {time_of_day}"
 
 
@@ -87,15 +95,18 @@ def due(text: str, now: datetime) -> datetime | None:
             day = date(*map(int, found.groups()))
         elif found := _tomorrow().search(rest):
             day = now.date() + timedelta(days=1)
-        rest = _without(rest, found)
-        clock = _CLOCK.search(rest) or (_BARE.search(rest) if day else None)
-        if clock is None and day is None:
+        rest, at = _without(rest, found), MORNING
+        clock = _CLOCK.search(rest)
+        if day is None and clock is None:
             return _after(rest, now)
-        at = _time_of(clock) if clock else MORNING
-        if at is None or not _is_little(_without(rest, clock)):
+        if clock := clock or _BARE.search(rest):
+            at = _time_of(clock)
+        if not _is_little(_without(rest, clock)):
             return None
         then = datetime.combine(day or now.date(), at, now.tzinfo)
-        return then if day or then > now else then + timedelta(days=1)
+        if not day and then <= now:
+            then += timedelta(days=1)
+        return then
     except (ValueError, OverflowError):
         return None
 
@@ -109,20 +120,25 @@ def _after(rest: str, now: datetime) -> datetime | None:
             span += timedelta(**{unit: float(match[1].replace(",", "."))})
             found = True
         rest = pattern.sub(" ", rest)
-    return now + span if found and _is_little(rest) else None
+    if found and _is_little(rest):
+        return now + span
+    return None
 
 
-def _time_of(found: "regex.Match[str]") -> time | None:
+def _time_of(found: "regex.Match[str]") -> time:
+    """The time of a clock; raises `ValueError` if there is none such."""
     hour, half = int(found["hour"]), found["half"]
+    if half and not 1 <= hour <= 12:
+        raise ValueError(hour)
     if half:
-        if not 1 <= hour <= 12:
-            return None
-        hour = hour % 12 + (12 if half == "p" else 0)
+        hour = hour % 12 + 12 * (half == "p")
     return time(hour, int(found["minute"] or found["minutes"] or 0))
 
 
 def _without(text: str, found: "regex.Match[str] | None") -> str:
-    return f"{text[: found.start()]} {text[found.end() :]}" if found else text
+    if found:
+        text = f"{text[: found.start()]} {text[found.end() :]}"
+    return text
 
 
 def _is_little(rest: str) -> bool:

@@ -78,7 +78,9 @@ def storable_value(value: Any) -> Any:
 
 def sentences(text: str) -> list[str]:
     """The sentences of a text, of its first few hundred words."""
-    ends = _PLAIN_END if text.isascii() else SENTENCE_END
+    ends = SENTENCE_END
+    if text.isascii():
+        ends = _PLAIN_END
     parts = ends.split(" ".join(text.split()[:MOST_WORDS]))
     return [part for part in parts if part] or [""]
 
@@ -123,7 +125,9 @@ def _stemmer(code: str) -> Callable[[str], str]:
 def without_article(name: str) -> str:
     """A name without the little word that it may begin with: `a slender innkeeper`."""
     first, _, rest = name.partition(" ")
-    return rest if rest and folded(first) in STOP_WORDS else name
+    if rest and folded(first) in STOP_WORDS:
+        return rest
+    return name
 
 
 def is_common(word: str) -> bool:
@@ -161,7 +165,8 @@ def content_words(text: str, table: Table, little: frozenset[str] | None = None)
 
     `little` are those that say nothing, by default the language's.
     """
-    little = table.little if little is None else little
+    if little is None:
+        little = table.little
     text, is_unparted = folded(text), table.data.get("unparted")
     if is_unparted:
         text = _endings(table.code).sub("", text)

@@ -23,6 +23,8 @@ from typing import Any
 import regex
 from json_repair import repair_json
 
+from evennia_ai.history.stored import as_dicts
+
 # A longer reply is a runaway: its beginning is read.
 MOST_CHARS = 100_000
 # More calls than this in one reply are a runaway.
@@ -64,7 +66,7 @@ def read(text: str, tools: Tools = (), reported: bool = False) -> Read:
     if reported:
         rest = _REPORTED_THOUGHT.sub("", body)
         calls = _of_report(rest, tools)
-        rest = "" if calls else rest.strip()
+        rest = rest.strip() * (not calls)
     else:
         body = _BROKEN_OFF.sub("", body)
         for pattern, instead in _ALIKE:
@@ -80,8 +82,12 @@ def read(text: str, tools: Tools = (), reported: bool = False) -> Read:
 
 def replacements(*rows: str | tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Patterns, and what stands instead of what they find: nothing where no text is given."""
-    pairs = ((row, "") if isinstance(row, str) else row for row in rows)
-    return tuple((re.compile(pattern, re.I | re.M), instead) for pattern, instead in pairs)
+    made = []
+    for row in rows:
+        if isinstance(row, str):
+            row = (row, "")
+        made.append((re.compile(row[0], re.I | re.M), row[1]))
+    return tuple(made)
 
 
 # Around a reply, some of them with no width.
@@ -182,7 +188,7 @@ def _of_channels(text: str, tools: Tools) -> str:
     def spoken(channel: re.Match[str]) -> str:
         if called := _called(channel["header"], tools):
             return f"<function={called[-1]}>{channel['body']}</function>"
-        return channel["body"] if "final" in channel["header"] else ""
+        return channel["body"] * ("final" in channel["header"])
 
     before = text[: first.start()]
     if _ENDED.search(before):
@@ -238,7 +244,9 @@ def _without_thoughts(text: str) -> tuple[str, str]:
     for mark in _THOUGHT.finditer(text):
         if not depth:
             words.append(text[at : mark.start()])
-        depth += -1 if mark["closes"] else 1
+        depth += 1
+        if mark["closes"]:
+            depth -= 2
         if depth < 0:
             words, depth = [], 0
         at = mark.end()
@@ -278,8 +286,9 @@ def _own_turn(text: str) -> str:
     """A text up to where its turn ends; headers of it at the beginning are left out."""
     while opening := _TURN.match(text):
         text = text[opening.end() :].lstrip()
-    end = _TURN.search(text)
-    return text[: end.start()].rstrip() if end else text
+    if end := _TURN.search(text):
+        text = text[: end.start()].rstrip()
+    return text
 
 
 # Calls in marks: where one begins, and where it ends. The group `name` is a name in the mark.
@@ -327,12 +336,12 @@ _LABEL = re.compile(
 def _calls(text: str, tools: Tools) -> tuple[list[Call], str]:
     """The calls in a text without thoughts, and the rest of it."""
     calls, rest = _marked(text, tools)
-    if not calls:
-        calls = _unmarked(_without_marks(text), tools)
-        rest = "" if calls else rest
+    if not calls and (calls := _unmarked(_without_marks(text), tools)):
+        return calls, ""
     if calls:
         rest = "\n".join(filter(str.strip, rest.split("\n")))
-        rest = "" if _LABEL.fullmatch(rest) else rest
+        if _LABEL.fullmatch(rest):
+            return calls, ""
     return calls, rest
 
 
@@ -348,19 +357,22 @@ def _of_report(text: str, tools: Tools) -> list[Call]:
 
 def _marked(text: str, tools: Tools) -> tuple[list[Call], str]:
     """The calls in marks, and the rest of the text."""
-    names = "|".join(map(re.escape, tools))
-    for form in _OF_TOOLS if names else ():
-        pattern = re.compile(form.format(names=names), re.S | re.I)
-        text = pattern.sub(r"<function=\g<name>>\g<body></function>", text)
+    if names := "|".join(map(re.escape, tools)):
+        for form in _OF_TOOLS:
+            pattern = re.compile(form.format(names=names), re.S | re.I)
+            text = pattern.sub(r"<function=\g<name>>\g<body></function>", text)
     calls: list[Call] = []
 
     def taken(mark: regex.Match[str]) -> str:
         made: Iterable[Call] = _payload(mark["body"], tools)
         if mark["name"]:
             made = [(mark["name"], mark["body"])]
-        read = [repaired(*each, tools) for each in made] if len(calls) < MOST_CALLS else []
-        calls.extend(read)
-        return "" if read or mark["end"] is not None else mark[0]
+        before = len(calls)
+        if before < MOST_CALLS:
+            calls.extend(repaired(*each, tools) for each in made)
+        if len(calls) == before and mark["end"] is None:
+            return str(mark[0])
+        return ""
 
     return calls, _CALL.sub(taken, text)
 
@@ -371,7 +383,9 @@ def _unmarked(text: str, tools: Tools) -> list[Call]:
     if body in tools and body != "noop":
         return []
     made = [repaired(*each, tools) for each in _payload(body, tools)]
-    return made if all(name in tools for name, _ in made) else []
+    if all(name in tools for name, _ in made):
+        return made
+    return []
 
 
 # What stands in a call: JSON, XML, Python, or a name and arguments.
@@ -429,22 +443,21 @@ def _payload(body: str, tools: Tools) -> Iterator[Call]:
 
 def _unfenced(text: str) -> str:
     """A text without a fence around it."""
-    fenced = _FENCE.match(text)
-    return (fenced["body"] if fenced else text).strip()
+    if fenced := _FENCE.match(text):
+        text = fenced["body"]
+    return text.strip()
 
 
 def _of_values(value: object, tools: Tools) -> Iterator[Call]:
     """Calls as JSON values, in the forms of APIs and of agents."""
-    for item in value if isinstance(value, list) else [value]:
-        if not isinstance(item, dict):
-            continue
+    for item in as_dicts(value) or as_dicts([value]):
         inner = next(filter(None, map(item.get, _CALL_KEYS)), None)
         if isinstance(inner, list | dict):
             yield from _of_values(inner, tools)
             continue
         # A key without what it is the key of: ``tool_name``, ``Action_Input``.
         keys = {_PREFIX.sub("", key.lower()): key for key in item}
-        key = next((key for key in _NAME_KEYS if isinstance(item.get(keys.get(key)), str)), None)
+        key = next((key for key in _NAME_KEYS if isinstance(item.get(keys.get(key, "")), str)), None)
         if key is None:
             for name, arguments in item.items():  # {"say": {"text": …}}
                 if len(item) == 1 and isinstance(arguments, dict) and _known(name, tools) in tools:
@@ -471,7 +484,9 @@ def _python(body: str) -> Iterator[Call]:
         if not isinstance(node, ast.Call):
             continue
         try:
-            given = _loaded(ast.unparse(node.args[0])) if node.args else {}
+            given = {}
+            if node.args:
+                given = _loaded(ast.unparse(node.args[0]))
             if isinstance(given, dict):
                 named = {each.arg: ast.literal_eval(each.value) for each in node.keywords}
                 yield ast.unparse(node.func), _dumped({**given, **named})
@@ -489,11 +504,13 @@ def _arguments(body: str) -> Any:
         return {}
     if body.startswith("<") and (pairs := list(_XML.finditer(body))):
         return {each["key"] or each["key2"] or each["tag"]: each["value"] for each in pairs}
-    if re.match(r"\(|\w+=[\"']", body):
-        body = body if body.startswith("(") else f"({body})"
-        made = list(_python(f"f{body}"))
-        return json.loads(made[0][1]) if made else None
-    value = _loaded(body) if body[0] in ("{", "[", '"') else None
+    if re.match(r"\w+=[\"']", body):
+        body = f"({body})"
+    if body.startswith("("):
+        body = next((arguments for _, arguments in _python(f"f{body}")), "-")
+    if body[0] not in ("{", "[", '"'):
+        return None
+    value = _loaded(body)
     if isinstance(value, str) and value:
         return _arguments(value)
     if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
@@ -539,8 +556,9 @@ def _known(name: str, tools: Tools) -> str:
 
 def repaired(name: str, arguments: str, tools: Tools) -> Call:
     """A call with a known name, and its arguments as one JSON object where they can be read."""
-    value = _arguments(arguments)
-    written = _dumped(value) if isinstance(value, dict) else arguments.strip()
+    value, written = _arguments(arguments), arguments.strip()
+    if isinstance(value, dict):
+        written = _dumped(value)
     return _known(name, tools), written or "{}"
 
 
