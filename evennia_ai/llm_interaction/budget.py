@@ -40,7 +40,7 @@ REQUESTS, TOKENS_A_REQUEST = 4, 4_000
 MARKER_TOKENS, LEAST_SUMMARY = 12, 30
 # Volatile regions and the reply's reserve together take at most this share of the limit; a
 # summary and the ledger at most the others, or a few words.
-VOLATILE_SHARE, SUMMARY_SHARE, LEDGER_SHARE, LEAST_CAP = 0.25, 0.1, 0.1, 40
+VOLATILE_SHARE, SUMMARY_SHARE, LEDGER_SHARE, LEAST_CAP, LEAST_RESERVE = 0.25, 0.1, 0.1, 40, 16
 # Largest size of the prompt's part about room, time and people, and of a base model's summary.
 TAIL_TOKENS, PLAIN_SUMMARY_TOKENS = 800, 200
 
@@ -233,7 +233,7 @@ class Caps:
         return Caps(
             int(self.retrieved * share),
             int(self.tail * share),
-            self.reserve if share == 1 else max(16, int(self.reserve * share)),
+            min(self.reserve, max(LEAST_RESERVE, int(self.reserve * share))),
             min(self.summary, max(LEAST_CAP, int(limit * SUMMARY_SHARE))),
             min(self.ledger, max(LEAST_CAP, int(limit * LEDGER_SHARE))),
         )
@@ -254,8 +254,10 @@ class Limits:
     @property
     def tokens(self) -> int:
         """Most tokens a request and the reply may hold."""
-        known = self.facts.window.tokens if self.facts.window else None
-        return min(int(bound) for bound in (self.option, known, self.call) if bound)
+        bounds = [self.option, self.call]
+        if self.facts.window:
+            bounds.append(self.facts.window.tokens)
+        return min(int(bound) for bound in bounds if bound)
 
     @property
     def source(self) -> tuple[str, str]:
@@ -319,9 +321,11 @@ def capped(text: str, cap_tokens: int, count: Counter) -> str:
     """A summary cut at a sentence so that it holds at most `cap_tokens`."""
     tokens = count(text)
     while tokens > cap_tokens and len(text) > 8:
-        shorter = text[: int(len(text) * min(0.9, max(cap_tokens, 1) / tokens))]
-        end = max(shorter.rfind(mark) for mark in (". ", "! ", "? ", "\n"))
-        text = shorter[: end + 1] if end > len(shorter) // 2 else shorter.rstrip()
+        text = text[: int(len(text) * min(0.9, max(cap_tokens, 1) / tokens))]
+        end = max(text.rfind(mark) for mark in (". ", "! ", "? ", "\n"))
+        if end > len(text) // 2:
+            text = text[: end + 1]
+        text = text.rstrip()
         tokens = count(text)
     return text.strip()
 

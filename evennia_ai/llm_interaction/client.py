@@ -105,10 +105,7 @@ class ModelClient:
 
     def warm_up(self) -> Deferred[None]:
         """Load what is slow and ask the server for its window; fires when calls will be quick."""
-        done = self._start(self._warm_up())
-        if home := self._home:
-            done.addCallback(lambda _: self.facts(home)).addCallback(lambda _: None)
-        return done
+        return self._start(self._warm_up())
 
     def probe(self, model: str) -> Deferred[ModelReply]:
         """Ask a model for one word, once, even one that is left alone; fires with its reply.

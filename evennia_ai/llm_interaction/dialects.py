@@ -457,7 +457,9 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
             continue
         # A key without what it is the key of: ``tool_name``, ``Action_Input``.
         keys = {_PREFIX.sub("", key.lower()): key for key in item}
-        key = next((key for key in _NAME_KEYS if isinstance(item.get(keys.get(key, "")), str)), None)
+        key = next(
+            (key for key in _NAME_KEYS if isinstance(item.get(keys.get(key, "")), str)), None
+        )
         if key is None:
             for name, arguments in item.items():  # {"say": {"text": …}}
                 if len(item) == 1 and isinstance(arguments, dict) and _known(name, tools) in tools:

@@ -115,7 +115,8 @@ def facts(text: str, known: Iterable[str] = (), nouns_have_capitals: bool = Fals
         if name in text and (place := regex.search(bordered(name), text, regex.V1)):
             found.append((place.start(), Fact("name", name, " ".join(words(name)))))
     for run in _RUN.finditer(text):
-        begins = _starts(text, run.start())
+        before = text[max(0, run.start() - 3) : run.start()].rstrip(" ")
+        begins = not before or before[-1] in _STARTS
         parts = run[0].split(" ")[begins + nouns_have_capitals :]
         name = " ".join(parts)
         if name and not (parts[1:] and name.isupper()):  # somebody shouts
@@ -185,38 +186,28 @@ def covered(
         cap: Most tokens of the text with its line.
         count: Counts tokens.
     """
-    room, line = int(cap * APPENDIX_SHARE), ""
+    room = int(cap * APPENDIX_SHARE)
     missing = lost(wanted, text, *elsewhere)
     if missing:
         text = capped(text, cap - room - 1, count)
         missing = lost(wanted, text, *elsewhere)
-        line = _appendix(missing, room, count)
+        if line := _appendix(missing, room, count):
+            text = f"{text}\n{line}"
     names = [fact.text for fact in wanted if fact.kind == "name"][:NAMED]
-    share = 1.0 - len(missing) / len(wanted) if wanted else 1.0
-    return Covered(
-        f"{text}\n{line}" if line else text,
-        share,
-        tuple(fact.text for fact in missing),
-        tuple(names),
-    )
+    share = 1.0 - len(missing) / max(1, len(wanted))
+    return Covered(text, share, tuple(fact.text for fact in missing), tuple(names))
 
 
 def _appendix(missing: Sequence[Fact], room: int, count: Counter) -> str:
     """As many lost facts, in order, as there is room for in one line."""
-    line = ""
+    line, before = "", f"{APPENDIX_TITLE} "
     for fact in missing:
-        shown = f'"{fact.text}"' if fact.kind == "quote" else fact.text
-        longer = f"{line.removesuffix('.')}, {shown}." if line else f"{APPENDIX_TITLE} {shown}."
+        mark = '"' * (fact.kind == "quote")
+        longer = f"{before}{mark}{fact.text}{mark}."
         if count(longer) > room:
             break
-        line = longer
+        line, before = longer, f"{longer.removesuffix('.')}, "
     return line
-
-
-def _starts(text: str, at: int) -> bool:
-    """Whether a sentence begins at a place."""
-    before = text[max(0, at - 3) : at].rstrip(" ")
-    return not before or before[-1] in _STARTS
 
 
 def _number(match: regex.Match[str]) -> Fact:
