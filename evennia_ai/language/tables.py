@@ -55,6 +55,17 @@ class Table:
         return frozenset(map(folded, self.get("words", "stop").split()))
 
     @cached_property
+    def endings(self) -> regex.Pattern[str]:
+        """Particles that it glues to words."""
+        return regex.compile(self.data.get("endings", "(?!)"))
+
+    @cached_property
+    def fillers(self) -> regex.Pattern[str]:
+        """Its words that say nothing, of a language without spaces, the longest first."""
+        words = sorted(self.stop, key=len, reverse=True)
+        return regex.compile("|".join(map(regex.escape, words)) or "(?!)")
+
+    @cached_property
     def little(self) -> frozenset[str]:
         """Those, and words of courtesies and small talk: a text of these alone tells nothing."""
         phrases = (phrase for key in SMALL_TALK for phrase in self.phrases(key))

@@ -169,26 +169,12 @@ def content_words(text: str, table: Table, little: frozenset[str] | None = None)
         little = table.little
     text, is_unparted = folded(text), table.data.get("unparted")
     if is_unparted:
-        text = _endings(table.code).sub("", text)
-        text = _fillers(table.code).sub(" ", text)
+        text = table.fillers.sub(" ", table.endings.sub("", text))
     return [
         word
         for word in words_of(text)
         if word not in little and (word[1:] or word.isdigit() or is_unparted)
     ]
-
-
-@cache
-def _endings(code: str) -> regex.Pattern[str]:
-    """Particles that a language glues to words."""
-    return regex.compile(tables()[code].data.get("endings", "(?!)"))
-
-
-@cache
-def _fillers(code: str) -> regex.Pattern[str]:
-    """The little words of a language without spaces, wherever they stand, the longest first."""
-    words = sorted(tables()[code].stop, key=len, reverse=True)
-    return regex.compile("|".join(map(regex.escape, words)) or "(?!)")
 
 
 def plain(text: str) -> str:
