@@ -170,6 +170,16 @@ class TestSummaries(SmallWindow):
         for message in messages:
             self.assertIn(message.content.split(":")[0], sent)
 
+    def test_a_model_that_rests(self):
+        """A summary waits for its model, rather than take the offline extract."""
+        self.serve()
+        messages = self.fill(20, words=30)
+        model = self.script.mind.model.models.of(f"openai/{conf.model_name()}")
+        model.rest(0.5)
+        summary = wait_for(Summariser(self.script).of_messages(messages))
+        self.assertEqual((summary.level, model.rest_s), ("main", 0))
+        self.assertEqual(summary.rejected, ())
+
     def test_an_extraction_and_a_compaction(self):
         """Both recover from a refusal, and what leaves was shown to the extraction."""
         self.serve()
