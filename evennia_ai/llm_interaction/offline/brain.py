@@ -160,10 +160,9 @@ class _Speaker:
     def line(self, key: str, line: Heard) -> str:
         """A line of the language, said to who spoke: another one than the last reply."""
         said = self._variants(key)
-        if line.who:
-            said = [variant.format(who=line.who) for variant in said]
-        else:
+        if not line.who:
             said = [_UNNAMED.sub("", variant) for variant in said]
+        said = [variant.format(who=line.who, me=self.talk.me) for variant in said]
         last = "".join(self.talk.replies[-1:])
         said = [each for each in said if each not in last] or said
         seed = f"{len(self.talk.replies)} {line.text}"
@@ -190,8 +189,9 @@ class _Speaker:
         questions = [part for part in sentences(text) if is_asked(part)]
         if not questions and pattern(self.table.code, "look").match(comparable(text)):
             questions = [text]  # `tell me about Odo`, who is not here to be looked at
-        is_all = size(text) <= BESIDE_GREETING  # `how are you today?`
-        if questions and not (courtesy and is_all) and regex.search(r"\w", questions[-1]):
+        is_all = size(text) <= BESIDE_GREETING
+        is_how = courtesy and is_all and not content_words(text, self.table)  # `how are you today?`
+        if questions and not is_how and regex.search(r"\w", questions[-1]):
             return self._to_question(questions[-1], line)
         if not questions and self._holds_phrase("identity", text, is_asked_of_it):
             return _Answer(self.line("identity", line))
@@ -364,11 +364,17 @@ def _nearest(
     def stems(text: str) -> set[str]:
         return {stem(word, table.code) for word in content_words(text, table, little)}
 
+    has_stems = "stemmer" in table.data
+
     def shared(part: str) -> set[str]:
         told = stems(part)
+        if has_stems:
+            return asked & told
         return {word for word in asked if any(akin(word, other) for other in told)}
 
-    asked, speaker = stems(question), {stem(word, table.code) for word in words(who)}
+    # `Do you remember` is no part of what is asked.
+    reminds = {stem(word, table.code) for word in words(table.get("words", "remember"))}
+    asked, speaker = stems(question) - reminds, {stem(word, table.code) for word in words(who)}
     is_own = who == asker != "" or not asked.isdisjoint(speaker)
     asked -= speaker
     named = {stem(folded(word), table.code) for word in capitals(question)}

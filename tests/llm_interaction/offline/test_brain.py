@@ -44,7 +44,7 @@ ROOM = {
 
 def lines(key, code="en"):
     """The variants of a line, said to Mira."""
-    return {line.format(who="Mira") for line in tables()[code].get("lines", key)}
+    return {line.format(who="Mira", me="Aria") for line in tables()[code].get("lines", key)}
 
 
 def in_room(text, *people, who="Mira", before=(), tools=TOOLS):
@@ -75,6 +75,11 @@ class TestTalk(unittest.TestCase):
             for text in texts:
                 with self.subTest(text):
                     self.assertIn(in_room(text).content, lines(key))
+
+    def test_asked_behind_a_greeting(self):
+        """What is asked behind a greeting is answered as a question, not as `how are you`."""
+        for text in ("Good evening! Anybody serving?", "hello, any bread?"):
+            self.assertIn(in_room(text, tools=()).content, lines("unknown"), text)
 
     def test_an_assistants_line(self):
         """One that asks and orders nothing is not answered, or two would never end."""
@@ -111,6 +116,7 @@ class TestTalk(unittest.TestCase):
         for question, is_near in (
             ("What is the favourite dish of Bob?", False),
             ("What is by the fire, Bob?", True),
+            ("Do you remember what I cook, Bob?", False),
         ):
             request = [ROOM, moment("Mira", "Tam", "Bob", answer=("Mira", question))]
             _, reply = after(request, {"results": [told]})
