@@ -126,44 +126,43 @@ class _Section:
 
 def _sections(regions: Regions, caps: Caps, count: Counter) -> list[_Section]:
     """The sections of a prompt, in order."""
-    block, cut = functools.partial(_block, count), functools.partial(_cut, count)
     examples = "\n".join(line for exchange in regions.examples for line in exchange)
+    summaries = (message for message in regions.history if message.is_summary)
 
-    sections = [
+    def block(region: str, name: str, cap: int, label: str, rows: Iterable[Row]) -> _Section:
+        return _Section(region, name, cap, lambda room: _block(count, label, rows, room))
+
+    def summary(marker: Message) -> _Section:
+        name = str(marker.metadata.get("summary_id") or "")
+        text = marker.content.removeprefix(SUMMARY_TITLE).lstrip()
+
+        def shown(room: int) -> str:
+            body = _cut(count, text, room - SUMMARY_FRAME_TOKENS)
+            return summary_text(body, name * regions.has_ids)
+
+        cap = caps.summary + SUMMARY_FRAME_TOKENS
+        return _Section("Summaries", f"summary {name or marker.id}", cap, shown)
+
+    return [
         _Section(
             "System",
             "rules and persona",
             _UNBOUNDED,
-            lambda room: cut(regions.system, room - OVERHEAD_TOKENS),
+            lambda room: _cut(count, regions.system, room - OVERHEAD_TOKENS),
         ),
-        _Section(
-            "Ledger", "ledger", caps.ledger, functools.partial(block, f"{LEDGER}:", regions.ledger)
-        ),
+        block("Ledger", "ledger", caps.ledger, f"{LEDGER}:", regions.ledger),
         _Section(
             "Examples",
             "examples of talk",
             _UNBOUNDED,
             lambda room: examples * (text_tokens(examples, count) <= room),
         ),
+        *map(summary, summaries),
+        block("Tail", "present moment", caps.tail, "", [("", line) for line in regions.tail]),
+        block(
+            "Retrieved", "memories", caps.retrieved, "", [("", line) for line in regions.retrieved]
+        ),
     ]
-    for marker in regions.history:
-        if marker.is_summary:
-            name = str(marker.metadata.get("summary_id") or "")
-            cap = caps.summary + SUMMARY_FRAME_TOKENS
-            shown = functools.partial(_summary, count, marker, name * regions.has_ids)
-            sections.append(_Section("Summaries", f"summary {name or marker.id}", cap, shown))
-    for region, name, cap, lines in (
-        ("Tail", "present moment", caps.tail, regions.tail),
-        ("Retrieved", "memories", caps.retrieved, regions.retrieved),
-    ):
-        rows = [("", line) for line in lines]
-        sections.append(_Section(region, name, cap, functools.partial(block, "", rows)))
-    return sections
-
-
-def _summary(count: Counter, marker: Message, name: str, room: int) -> str:
-    text = marker.content.removeprefix(SUMMARY_TITLE).lstrip()
-    return summary_text(_cut(count, text, room - SUMMARY_FRAME_TOKENS), name)
 
 
 def note_line(name: str, at: str, by: Speaker, text: str) -> str:
@@ -171,7 +170,7 @@ def note_line(name: str, at: str, by: Speaker, text: str) -> str:
     return row(name, at[:10], speaker_label(flat(by.key), by.id), flat(text))
 
 
-def _block(count: Counter, label: str, rows: Sequence[Row], room: int) -> str:
+def _block(count: Counter, label: str, rows: Iterable[Row], room: int) -> str:
     """As many rows as fit below a label, those of a heading together; empty if none does."""
     used, shown = (text_tokens(label, count) or OVERHEAD_TOKENS), dict[str, list[str]]()
     for heading, line in rows:
