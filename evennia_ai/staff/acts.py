@@ -40,7 +40,6 @@ from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.staff.explanation import holds, is_reply, spoken
 from evennia_ai.staff.show import counted, short
 from evennia_ai.turns.runtime import by_speaker, wants_answer
-from evennia_ai.turns.tools.journal import report_proposal
 
 # Key of a message's metadata: the id of the line that it is a correction of.
 CORRECTS = "corrects"
@@ -372,7 +371,7 @@ class Acts:
             text, by, state=state, kind=kind, staff=is_of_staff, about=about, audience=audience
         )
         if note.state == PROPOSED:
-            report_proposal(script, note)
+            script.report_proposal(note)
         return note
 
     def _decide(self, state: str, wanted: str) -> str:

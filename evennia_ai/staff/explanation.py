@@ -95,7 +95,7 @@ def whole_prompt(message: Message, runtime: Runtime) -> list[tuple[str, str]]:
     A part is a message, or a tool that the prompt offers.
     """
     trace, parts = ReplyTrace.of(message), list[tuple[str, str]]()
-    for part in runtime.prompt_of(trace.budget.at) if trace else ():
+    for part in dict(runtime.prompts).get(trace.budget.at, ()) if trace else ():
         if "function" in part:
             parts.append(("tool", json.dumps(part["function"], ensure_ascii=False)))
             continue

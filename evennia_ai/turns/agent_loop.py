@@ -103,9 +103,40 @@ class Agent(Assistant):
         """What its calls cost, and the one way to a model."""
         return SpendHandler(self, self.read_ahead)
 
-    def run_turn(self, request: TurnRequest) -> Deferred[TurnReport]:
-        """Think and act until done; see the function."""
-        return run_turn(self, request)
+    @inlineCallbacks
+    def run_turn(self, request: TurnRequest) -> Steps[TurnReport]:
+        """Think and act until done.
+
+        Each reply is stored before its tools run, and their results after it. If a crash, a stop
+        or an error comes between, prompts show that the call was interrupted
+        (`history.messages.mended`).
+
+        Returns:
+            A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
+            answered; what was stored until then stays.
+        """
+        turn, aside = _Turn(self, request), ""
+        report = turn.report
+        yield turn.follow_order()
+        while (answer := (yield turn.next_answer())) is not None:
+            reply, text, calls = answer.reply, answer.text, turn.permitted(answer.calls)
+            if self.moderator is not None:
+                text, calls = yield turn.moderated(text, calls)
+            if not calls:
+                yield turn.end(text, aside, reply)
+                break
+            aside = text or aside
+            outcomes: list[Outcome] = yield turn.act(text, calls, reply)
+            is_noticed = bool(aside or report.spoken or turn.tools.has_acted)
+            concluded = is_noticed and all(outcome.concluded for outcome in outcomes)
+            ended = any(outcome.ended for outcome in outcomes)
+            # The offline model costs nothing, and says what came of it.
+            if ended or (concluded and reply.model != OFFLINE_MODEL):
+                if aside and not report.spoken and turn.is_fit(aside, reply.model):
+                    yield turn.speak(aside)
+                break
+        show_question(turn.tools)
+        return report
 
     def read_ahead(self, asker: str = "") -> Deferred[None]:
         """Let its model read what an answer to somebody (stable id) will begin with, if it is ours.
@@ -143,18 +174,18 @@ class Agent(Assistant):
         name, fallback = self.model_name, self.config.llm_offline_fallback
         if name not in self.mind.down:
             self.mind.down.add(name)
-            instead = "the offline model answers" if fallback else "what was asked is tried again"
+            instead = "what was asked is tried again"
+            if fallback:
+                instead = "the offline model answers"
             self.alert(f"no model answers ({error}); {instead} until one does")
             self.runtime.error_passes = True
         else:
             self.log(f"no model answers: {error}", warning=True)
         runtime = self.runtime
         runtime.counts["model failures"] += 1
-        is_due = not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S
-        emote = self.emote("trouble", request.asker or "")
-        if emote and is_due:
+        if not fallback or self.now() - runtime.trouble_shown_at > TROUBLE_SHOWN_S:
             runtime.trouble_shown_at = self.now()
-            self.game.show(emote, request.audience, request.channel, request.asker)
+            self.show("trouble", request.audience, request.channel, request.asker)
 
     def model_answered(self) -> None:
         """A model answered; tell staff if it had been down."""
@@ -198,41 +229,6 @@ class Agent(Assistant):
         return self.spend.reached() is not None
 
 
-@inlineCallbacks
-def run_turn(script: Agent, request: TurnRequest) -> Steps[TurnReport]:
-    """Think and act until done.
-
-    Each reply is stored before its tools run, and their results after it. If a crash, a stop or
-    an error comes between, prompts show that the call was interrupted (`history.messages.mended`).
-
-    Returns:
-        A Deferred that fires with a `TurnReport`, or fails with `ModelError` when no model
-        answered; what was stored until then stays.
-    """
-    turn, aside = _Turn(script, request), ""
-    report = turn.report
-    yield turn.follow_order()
-    while (answer := (yield turn.next_answer())) is not None:
-        reply, text, calls = answer.reply, answer.text, turn.permitted(answer.calls)
-        if script.moderator is not None:
-            text, calls = yield turn.moderated(text, calls)
-        if not calls:
-            yield turn.end(text, aside, reply)
-            break
-        aside = text or aside
-        outcomes: list[Outcome] = yield turn.act(text, calls, reply)
-        is_noticed = bool(aside or report.spoken or turn.tools.has_acted)
-        concluded = is_noticed and all(outcome.concluded for outcome in outcomes)
-        ended = any(outcome.ended for outcome in outcomes)
-        # The offline model costs nothing, and says what came of it.
-        if ended or (concluded and reply.model != OFFLINE_MODEL):
-            if aside and not report.spoken and turn.is_fit(aside, reply.model):
-                yield turn.speak(aside)
-            break
-    show_question(turn.tools)
-    return report
-
-
 @dataclass(frozen=True)
 class _Answer:
     """A reply, read."""
@@ -262,9 +258,11 @@ class _Turn:
             deadline=request.deadline,
         )
         read_answer(self.tools)
-        newest = next(script.seen(request.audience, trusted=True).newest(), None)
-        self.since = newest.id if newest else None  # what the turn itself adds comes behind it
+        newest = script.seen(request.audience, trusted=True).newest()
+        # What the turn itself adds comes behind it.
+        self.since = next((message.id for message in newest), None)
         self.model = ""  # whom the prompt is made for, if not its own model
+        self.withdrawn: tuple[str, ...] = ()  # the tools that this level has not
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.event: TokenBudget | None = None  # of the newest prompt for its own model
         self.budget: TokenBudget | None = None  # of the last request that was answered
@@ -283,12 +281,10 @@ class _Turn:
         """The next reply, by the first level that gives one; None where the turn is over."""
         while not self.is_bound() or self.next_level():
             answer: _Answer | None = yield self.ask()
-            if answer is None and not self.next_level():
-                return None
-            if answer is not None and self.level == LAST:
-                answer = replace(answer, calls=()) if answer.text else None
             if answer is not None:
                 return answer
+            if not self.next_level():
+                break
         return None
 
     def is_bound(self) -> bool:
@@ -308,8 +304,10 @@ class _Turn:
             return False
         if self.level == OWN:
             self.level, self.calls_left = LAST, 1
+            self.withdrawn = tuple(self.script.tools.tools)
         elif self.level == LAST and self.wants_offline():
             self.level, self.calls_left = OFFLINE, max(self.calls_left, OFFLINE_CALLS)
+            self.model, self.withdrawn = OFFLINE_MODEL, ()
         else:
             self.script.trouble("a turn reached its bounds without an answer")
             self.show_trouble()
@@ -319,8 +317,7 @@ class _Turn:
     def show_trouble(self) -> None:
         """Show those who wait that no answer comes."""
         request = self.request
-        if emote := self.script.emote("trouble", request.asker or ""):
-            self.script.game.show(emote, request.audience, request.channel, request.asker)
+        self.script.show("trouble", request.audience, request.channel, request.asker)
 
     @inlineCallbacks
     def ask(self) -> Steps[_Answer | None]:
@@ -336,7 +333,14 @@ class _Turn:
         for fits_left in range(FITS, -1, -1):
             yield script.breathe()
             with script.state.pinned():
-                prompt = make_prompt(script, self.request, **self._shown())
+                prompt = make_prompt(
+                    script,
+                    self.request,
+                    withdrawn=self.withdrawn or self.tools.withdrawn,
+                    since=self.since,
+                    found=self.found,
+                    model=self.model,
+                )
             if not prompt.fits:
                 script.trouble(f"the prompt cannot fit: {prompt.budget}")
                 if not is_offline:
@@ -344,9 +348,7 @@ class _Turn:
             if not is_offline:  # another one may be of a compaction that runs beside the turn
                 self.event = script.budgets.events()[-1]
             yield script.breathe()
-            asked = model_request(
-                script, prompt, self.request.context, model=self._shown()["model"]
-            )
+            asked = model_request(script, prompt, self.request.context, model=self.model)
             try:
                 # Whoever waits must not wait for the same model again.
                 answer = yield self._try(asked) if is_offline else self._complete(asked, fits_left)
@@ -363,19 +365,13 @@ class _Turn:
             return None
         self.budget = script.budgets.answered(self.event or prompt.budget, answer.reply)
         self._count(answer.reply, self.budget)
-        script.runtime.keep_prompt(self.budget.at, [*prompt.messages, *prompt.tools])
+        script.runtime.prompts.append((self.budget.at, [*prompt.messages, *prompt.tools]))
         yield script.breathe()
-        return answer
-
-    def _shown(self) -> dict[str, Any]:
-        """How the prompt of the next call is made."""
-        every = tuple(self.script.tools.tools)
-        return {
-            "withdrawn": every if self.level == LAST else self.tools.withdrawn,
-            "since": self.since,
-            "found": self.found,
-            "model": OFFLINE_MODEL if self.level == OFFLINE else self.model,
-        }
+        if self.level != LAST:
+            return answer
+        if not answer.text:
+            return None
+        return replace(answer, calls=())
 
     @inlineCallbacks
     def _complete(self, asked: ModelRequest, fits_left: int) -> Steps[_Answer | None]:
@@ -465,19 +461,19 @@ class _Turn:
         """Fires with what a model answers to one request, read."""
         script, request = self.script, self.request
         self.asked += 1
-        # What marks the call, when a reload interrupts it and the turn begins anew.
-        mark = " ".join((script.scope, request.context, str(self.asked), *request.source_ids))
+        mark, asker = "", request.asker
+        if request.source_ids:  # it marks the call, when a reload interrupts it
+            mark = " ".join((script.scope, request.context, str(self.asked), *request.source_ids))
+        # An answer of the offline model counts once, however often that looks something up.
+        if asked.model == OFFLINE_MODEL and self.replies:
+            asker = None
         asked = replace(
             asked,
             within_s=min(asked.within_s, max(request.deadline - script.now(), LEAST_TIMEOUT_S)),
             has_next=self.is_needed() and self.wants_offline() and self.level != OFFLINE,
-            key=mark if request.source_ids else "",
+            key=mark,
         )
-        # An answer of the offline model counts once, however often that looks something up.
-        is_counted = asked.model != OFFLINE_MODEL or not self.replies
-        reply: ModelReply = yield script.spend.complete(
-            asked, request.asker if is_counted else None
-        )
+        reply: ModelReply = yield script.spend.complete(asked, asker)
         yield script.breathe()
         content = storable(reply.content or "")
         text, fault = clean_reply(content, [self.character.key]), ""
@@ -519,7 +515,8 @@ class _Turn:
             text = yield script.judge_said(text, self._channel, private_talk)
         for call in calls:
             passed.append((yield self.judged(call, private_talk)))
-        self.replaced += (text,) if text != whole else ()
+        if text != whole:
+            self.replaced += (text,)
         self.is_moderated = self.is_moderated or text != whole or passed != list(calls)
         self.is_refused = bool(whole and not text)
         return text, passed
@@ -548,13 +545,16 @@ class _Turn:
         """
         request, outcomes = self.request, list[Outcome]()
         for person, batch in batches(calls, self._whispered_to):
-            audience = private([person]) if person else request.audience
+            audience, answered = request.audience, ""
+            if person:
+                audience = private([person])
             self.store(audience, text, batch, reply)
             text, of_batch = "", list[Outcome]()
             for call in batch:
                 of_batch.append((yield run_call(call, self.tools)))
-            ended = any(outcome.ended for outcome in of_batch)
-            meta = {**self._meta, ANSWERED: request.audience if ended else ""}
+            if any(outcome.ended for outcome in of_batch):
+                answered = request.audience
+            meta = {**self._meta, ANSWERED: answered}
             self.script.history.append(
                 replace(self._kept(outcome.message), audience=audience, metadata=meta)
                 for outcome in of_batch
@@ -585,13 +585,17 @@ class _Turn:
     @property
     def _meta(self) -> dict[str, Any]:
         """What all messages of the turn note: its context, and whom it answers."""
-        asker = self.request.asker
-        return {"context": self.request.context, **({ASKER: asker} if asker else {})}
+        meta = {"context": self.request.context}
+        if self.request.asker:
+            meta[ASKER] = self.request.asker
+        return meta
 
     @property
     def _channel(self) -> str:
         """How it answers: as it was spoken to; a pose is answered aloud."""
-        return "say" if self.request.channel == "pose" else self.request.channel
+        if self.request.channel == "pose":
+            return "say"
+        return self.request.channel
 
     def store(self, audience: str, text: str, calls: Sequence[ToolCall], reply: ModelReply) -> None:
         """Add the assistant's message to the history, unless it is empty."""
@@ -637,7 +641,9 @@ class _Turn:
     def end(self, text: str, aside: str, reply: ModelReply) -> Any:
         """Store and say the last reply, or what was said beside a call, unless it is unfit."""
         script, request = self.script, self.request
-        said = text or ("" if self.report.spoken else aside)
+        said = text
+        if not self.report.spoken:
+            said = text or aside
         if self.is_refused and not (said or self.report.spoken):
             # Who asked sees it, and `ai/why` names it.
             script.runtime.refused = (script.now(), request.audience)

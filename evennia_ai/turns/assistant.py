@@ -59,7 +59,7 @@ from evennia_ai.options import (
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entity_store import Character, EntityHandler
 from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.ledger import LedgerHandler
+from evennia_ai.rag_memory.ledger import LedgerHandler, Note
 from evennia_ai.rag_memory.memory import LifeMemory, RecallJobs
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
 from evennia_ai.rag_memory.seen import Quarantine, Quarantined, Seen
@@ -102,7 +102,9 @@ Place = tuple[str | None, str]
 
 
 def _queue_place(number: int) -> tuple[str, str | None]:
-    return (f"{number:06d}", MORE_QUEUE) if number else (QUEUE, None)
+    if not number:
+        return QUEUE, None
+    return f"{number:06d}", MORE_QUEUE
 
 
 # What the Attributes of the script hold that this package writes and others may change.
@@ -157,8 +159,11 @@ class Kept(Generic[T]):
 
     def __get__(self, state: "StateHandler", owner: object) -> T:
         value = state.store.get(self._key)
+        if value is None:
+            return self._empty
         try:
-            return self._empty if value is None else SCRIPT[None, self._key](value)
+            stored: T = SCRIPT[None, self._key](value)
+            return stored
         except Unreadable:
             return self._empty
 
@@ -270,7 +275,9 @@ class StateHandler:
 
     def save_queue(self, events: Sequence[Message]) -> None:
         """Save the events not yet in the history: the pages on which something changed."""
-        before = self._queue if self._queue is not None else self._load_queue()
+        before = self._queue
+        if before is None:
+            before = self._load_queue()
         waiting, pages = {event.id: event for event in events}, dict[int, list[Message]]()
         for number, page in before.items():
             pages[number] = [waiting.pop(e.id) for e in page if e.id in waiting]
@@ -468,11 +475,13 @@ class Assistant:
         """What holds for the requests to a model, its own by default, as it is known now."""
         config, name = self.config, model or self.model_name
         is_base, summary = config.llm_api == "completion", self.summary_max_tokens
+        if is_base:
+            summary = min(summary, PLAIN_SUMMARY_TOKENS)
         caps = Caps(
             config.memory_inject_tokens,
             TAIL_TOKENS,
             config.reply_reserve_tokens,
-            min(summary, PLAIN_SUMMARY_TOKENS) if is_base else summary,
+            summary,
             config.ledger_max_tokens,
         )
         call = self.shared_spend.call_limits(config.spend_caps).get("tokens")
@@ -485,8 +494,9 @@ class Assistant:
 
         Of the history it is the largest view any one audience has, or would be so many tokens.
         """
-        tokens = self.history.widest_tokens() if history_tokens is None else history_tokens
-        return self.limits().room.usage(tokens + self.runtime.queued_tokens())
+        if history_tokens is None:
+            history_tokens = self.history.widest_tokens()
+        return self.limits().room.usage(history_tokens + self.runtime.queued_tokens())
 
     def fall_asleep(self) -> None:
         """Go to sleep; the next tick dreams."""
@@ -588,10 +598,13 @@ class Assistant:
                     "is said. Later failures are in the audit log."
                 )
                 self.survived("telling staff", lambda: self.alert(told), None)
-            return text if kind == "heard" else ""
-        passed = storable(answer) if answer and answer.strip() else ""
+            if kind != "heard":
+                text = ""
+            return text
+        passed, verdict = "", "refused"
+        if answer and answer.strip():
+            passed, verdict = storable(answer), "replaced"
         if passed != text:
-            verdict = "replaced" if passed else "refused"
             self.audit("moderation", verdict=verdict, of=kind, **facts)
         return passed
 
@@ -604,6 +617,14 @@ class Assistant:
         if emote is None or emote != EMOTES[occasion]:
             return emote
         return self.own_notice(occasion, person)
+
+    def report_proposal(self, note: Note) -> None:
+        """Tell admins online that a note waits for approval."""
+        command = f"(aimemory/approve {self.obj.key} = {note.id})"
+        self.tell_staff(
+            f"a note waits for approval: {note.text} {command}",
+            f"a note waits for approval {command}",
+        )
 
     def own_notice(self, kind: str, person: str = "", **slots: str) -> str:
         """A notice to players in its own language.
@@ -638,11 +659,15 @@ class Assistant:
         if isinstance(told, Deferred):
             told.addErrback(lambda failure: self.trouble(failure.getErrorMessage()))
 
+    def show(self, occasion: str, audience: str, channel: str, asker: str | None) -> None:
+        """Show its emote of an occasion, if any, to those who may know what somebody asked."""
+        if emote := self.emote(occasion, asker or ""):
+            self.game.show(emote, audience, channel, asker)
+
     def show_to(self, group: Group, occasion: str) -> None:
-        """Show its emote of an occasion, if any, to those who may know what a group asked."""
+        """As `show`, for what a group asked."""
         last = group.events[-1]
-        if emote := self.emote(occasion, last.speaker_id):
-            self.game.show(emote, group.audience, last.channel, last.speaker_id or None)
+        self.show(occasion, group.audience, last.channel, last.speaker_id or None)
 
     def save_queue(self) -> None:
         """Save what was heard but not stored or not answered yet, if that changed."""
@@ -667,8 +692,9 @@ class Assistant:
             return  # the history need not be read yet
         now, fresh_s = self.now(), self.stale_after_s + RESTART_S
         for event in saved:  # what waited for a short restart is as fresh as if just heard
-            waited = now - (seconds(event.created_at) or now)
-            heard = now if waited <= fresh_s else now - waited
+            heard = seconds(event.created_at) or now
+            if now - heard <= fresh_s:
+                heard = now
             self.runtime.waiting[event.id] = (heard, self.runtime.lock.worked_s)
         stored = self.history.by_ids(event.id for event in saved)
         known = {message.id for message in (*stored, *self.runtime.queue)}

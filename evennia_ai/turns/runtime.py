@@ -4,10 +4,8 @@ Evennia may drop a Script from its cache with all that hangs on it; a lock kept 
 lost in mid-turn. So the turn lock, the queue of heard events and the counters live here.
 """
 
-import json
 import re
 import time
-import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,13 +70,14 @@ def resolved(events: Iterable[Message], here: Iterable[str]) -> list[Message]:
     A game announces both while the mover stands in the room. A moment later, those who are `here`
     (stable ids) have arrived, and the others have left.
     """
-    present = set(here)
-    return [
-        replace(event, channel="arrive" if event.speaker_id in present else "leave")
-        if event.channel == "move"
-        else event
-        for event in events
-    ]
+    present, found = set(here), list[Message]()
+    for event in events:
+        if event.channel == "move" and event.speaker_id in present:
+            event = replace(event, channel="arrive")
+        elif event.channel == "move":
+            event = replace(event, channel="leave")
+        found.append(event)
+    return found
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ OWN_CALLS_A_MINUTE = 2
 LINES_REMEMBERED = 8
 # People whose language is remembered.
 SPEAKERS_KEPT = 200
-# Prompts that are kept to be looked at, packed: newest turns of an assistant.
+# Prompts that are kept to be looked at: newest turns of an assistant.
 PROMPTS_KEPT = 8
 # Time in which the same error is not logged again.
 REPEATED_S = 600.0
@@ -150,10 +149,12 @@ class Used(Stored):
 
         Times ahead of a clock that was set back do not count.
         """
-        is_answered = bool(self.at) and spoke_at > self.at[-1]
+        unanswered = self.unanswered
+        if self.at and spoke_at > self.at[-1]:
+            unanswered = 0
         # The newest stays: what nobody answers then is still not answered.
         at = tuple(each for each in self.at if 0 <= now - each < HOUR_S or each == self.at[-1])
-        return Used(at, 0 if is_answered else self.unanswered)
+        return Used(at, unanswered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +175,9 @@ class Proposal:
             return self
         if line.speaker_id != asker:
             return replace(self, is_crossed=True)
-        return self if line.channel == "pose" else replace(self, next_line=line.id)
+        if line.channel == "pose":
+            return self
+        return replace(self, next_line=line.id)
 
     def is_confirmed(self, lines: Sequence[str], own: str, now: float) -> bool:
         """Whether what its asker said next, and in the same turn, is a yes and nothing else.
@@ -235,8 +238,10 @@ class Runtime:
     # How often a stale summary was made again in vain since the last one, and when the next may be
     # tried.
     stale_waits: tuple[int, float] = (0, 0.0)
-    # The prompts of the newest turns, packed, with the time of their budget.
-    prompts: deque[tuple[float, bytes]] = field(default_factory=partial(deque, maxlen=PROMPTS_KEPT))
+    # The messages and tools of the newest turns' prompts, with the time of their budget.
+    prompts: deque[tuple[float, Sequence[dict[str, Any]]]] = field(
+        default_factory=partial(deque, maxlen=PROMPTS_KEPT)
+    )
     # The newest lines it spoke: audience, who was answered, and the words.
     said: deque[tuple[str, str | None, str]] = field(
         default_factory=partial(deque, maxlen=LINES_REMEMBERED)
@@ -264,7 +269,8 @@ class Runtime:
             for asker, proposal in self.proposals.items():
                 self.proposals[asker] = proposal.heard(event, asker)
             self.last_spoke_at = at
-            self.player_spoke_at = at if by_player else self.player_spoke_at
+            if by_player:
+                self.player_spoke_at = at
         if len(self.waiting) > 2 * QUEUE_LIMIT:
             pending = {each.id for each in self.pending()}
             self.waiting = {id: since for id, since in self.waiting.items() if id in pending}
@@ -307,8 +313,9 @@ class Runtime:
         for place, event in enumerate(self.queue):
             if event.id == event_id and UNJUDGED in event.metadata:
                 meta = {key: value for key, value in event.metadata.items() if key != UNJUDGED}
-                kept = [replace(event, content=text, metadata=meta)] if text else []
-                self.queue = [*self.queue[:place], *kept, *self.queue[place + 1 :]]
+                self.queue[place] = replace(event, content=text, metadata=meta)
+                if not text:
+                    del self.queue[place]
                 self.queue_saved = False
                 self._rouse()
                 return
@@ -320,7 +327,7 @@ class Runtime:
     @property
     def asker(self) -> str:
         """Stable id of whom it answers now; empty for nobody."""
-        return self.answering[0].key[1] if self.answering else ""
+        return next((group.key[1] for group in self.answering), "")
 
     def take(self) -> list[Message]:
         """The queued events that have passed; they leave the queue."""
@@ -345,15 +352,18 @@ class Runtime:
         The few waits of one that gives up do not make its lines older (`age_s`).
         """
         before = self.unanswered.pop(group.key, None)
-        tries = (before.tries if before and before.group == group else 0) + 1
+        tries = 1
+        if before is not None and before.group == group:
+            tries += before.tries
         if tries > len(RETRY_WAITS_S):
             if gives_up:
                 return False
             tries = len(RETRY_WAITS_S)
         due = now + RETRY_WAITS_S[tries - 1]
-        for event in group.events if gives_up else ():
+        for event in group.events:
             heard, worked = self.waiting.get(event.id, (now, self.lock.worked_s))
-            self.waiting[event.id] = heard, worked - (due - now)
+            if gives_up:
+                self.waiting[event.id] = heard, worked - (due - now)
         self.unanswered[group.key] = Unanswered(group, tries, due)
         self.queue_saved = False
         return True
@@ -384,16 +394,6 @@ class Runtime:
     def note_trouble(self, text: str, at: float, passes: bool = False) -> None:
         """Keep the last trouble; `passes` as `error_passes`."""
         self.last_error, self.last_error_at, self.error_passes = text, at, passes
-
-    def keep_prompt(self, at: float, sent: Sequence[dict[str, Any]]) -> None:
-        """Keep the messages and tools of a prompt, by the time of its budget, in memory alone."""
-        text = json.dumps(sent, ensure_ascii=False, default=str)
-        self.prompts.append((at, zlib.compress(text.encode("utf-8", "replace"), 1)))
-
-    def prompt_of(self, at: float) -> list[dict[str, Any]]:
-        """The messages and tools of that prompt; empty if it is not kept any more."""
-        packed = next((packed for then, packed in self.prompts if then == at), None)
-        return [] if packed is None else list(json.loads(zlib.decompress(packed)))
 
     def quiet_s(self, now: float) -> float:
         """How long nobody has spoken, nor has it answered."""

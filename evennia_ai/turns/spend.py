@@ -69,8 +69,9 @@ class SpendHandler:
         Without `asker` it is a call for the assistant itself. `share` is how much of a cap may be
         used up. `models` are its own, if not given.
         """
-        own = self._script.model_name, *self._script.config.llm_fallback_models
-        caps = self._all_caps(self.account(asker), own if models is None else models)
+        if models is None:
+            models = self._script.model_name, *self._script.config.llm_fallback_models
+        caps = self._all_caps(self.account(asker), models)
         now = self._script.now()
         return next((c for c in caps if self.shared.used(c, now) >= share * c.limit), None)
 
@@ -83,8 +84,8 @@ class SpendHandler:
         """The caps of a call, but those that spare all of the `models`."""
         shared = self.shared
         caps = [*self.caps(), *shared.game_caps()]
-        limits = shared.limits("account") if account else {}
-        if limits:  # the name of an account takes a query
+        if account and (limits := shared.limits("account")):
+            # The name of an account takes a query.
             name = f"account {self._script.game.account_name(account)}"
             caps += caps_of(name, limits, shared.is_default, ("account", account))
         is_own = bool(models) and all(map(shared.runs_here, models))
@@ -158,7 +159,9 @@ class SpendHandler:
         return self.shared.may_call(self._payer(asker), self._script.now(), is_offline)
 
     def _payer(self, asker: str | None) -> str:
-        return self._script.game.payer(asker) if asker else ""
+        if not asker:
+            return ""
+        return self._script.game.payer(asker)
 
     def account(self, asker: str | None) -> str:
         """The account that pays for what somebody (stable id) asks; empty for nobody."""
@@ -194,8 +197,9 @@ class SpendHandler:
         try:
             reply: ModelReply = yield script.mind.model.complete(asked)
             if reply.model != OFFLINE_MODEL:
-                unpriced = shared.unpriced
-                (unpriced.add if reply.cost is None else unpriced.discard)(request.model)
+                shared.unpriced.discard(request.model)
+                if reply.cost is None:
+                    shared.unpriced.add(request.model)
                 spent, model = Amount.of(reply, shared.runs_here(reply.model)), reply.model
         except CancelledError:
             spent = amount  # the provider may go on with it
@@ -238,7 +242,8 @@ class SpendHandler:
             self.tell_staff("")
             return False
         tokens = sum(len(text.encode()) for text in texts) // _EMBEDDED_BYTES
-        price = self._script.mind.model.facts(model).price
-        cost = tokens * price[0] if price else 0.0
+        price, cost = self._script.mind.model.facts(model).price, 0.0
+        if price is not None:
+            cost = tokens * price[0]
         self.add(Amount(1, tokens, cost=cost, unpriced=int(price is None)), "embedding", model)
         return True

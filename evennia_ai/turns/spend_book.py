@@ -85,7 +85,7 @@ class Amount:
             max(0, as_count(tokens))
             for tokens in (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens)
         )
-        own = prompt + answer if is_own else 0
+        own = int(is_own) * (prompt + answer)
         cost = max(0.0, float(as_amount(reply.cost)))
         return cls(1, prompt, answer, cached, own, cost, int(reply.cost is None))
 
@@ -132,8 +132,10 @@ def span(window: str, now: float) -> tuple[str, str]:
 
     A clock that is set back a little frees nothing.
     """
-    today, ahead = (utc_iso(as_time(at))[:10] for at in (now, now + SET_BACK_S))
-    return (today if window == "day" else f"{today[:7]}-01"), ahead
+    first, ahead = (utc_iso(as_time(at))[:10] for at in (now, now + SET_BACK_S))
+    if window == "month":
+        first = f"{first[:7]}-01"
+    return first, ahead
 
 
 # Who pays: an ``assistant`` or an ``account``, and which; or the whole game.
@@ -154,12 +156,16 @@ class Cap:
 
     def used(self, spent: Amount) -> float:
         """How much of it an amount uses up."""
-        spared = spent.own if self.spares_own and self.unit == "tokens" else 0
-        return float(getattr(spent, self.unit) - spared)
+        used = float(getattr(spent, self.unit))
+        if self.spares_own and self.unit == "tokens":
+            used -= spent.own
+        return used
 
     def shown(self, number: float) -> str:
         """A number in the cap's unit, in words."""
-        return f"{number:,.0f} tokens" if self.unit == "tokens" else f"${number:,.4g}"
+        if self.unit == "tokens":
+            return f"{number:,.0f} tokens"
+        return f"${number:,.4g}"
 
     def __str__(self) -> str:
         return f"{self.name}'s spend limit of {self.shown(self.limit)} a {self.window}"
@@ -194,7 +200,7 @@ def likely(request: ModelRequest, price: Price | None, is_own: bool = False) -> 
     """What a call will cost at most if its prompt was counted well; `is_own` as of `Amount.of`."""
     prompt, reply = request.prompt_tokens, request.max_tokens
     per_prompt, per_reply = price or (0.0, 0.0)
-    own = prompt + reply if is_own else 0
+    own = int(is_own) * (prompt + reply)
     return Amount(1, prompt, reply, own=own, cost=prompt * per_prompt + reply * per_reply)
 
 
@@ -219,7 +225,7 @@ def fitted(
         if most < least:
             return Cap("the call", "call", unit, limit)
         room = int(min(room, most))
-    return request if room == request.max_tokens else replace(request, max_tokens=room)
+    return replace(request, max_tokens=room)
 
 
 def lifts(before: object, after: object) -> bool:
@@ -283,7 +289,9 @@ class SharedSpend:
     def limits(self, scope: str) -> Mapping[str, float]:
         """The limits of ``game``, ``account``, ``call`` or ``player``."""
         setting = self._setting()
-        caps = DEFAULT if setting is None else SpendCaps.model_validate(setting)
+        caps = DEFAULT
+        if setting is not None:
+            caps = SpendCaps.model_validate(setting)
         limits = getattr(caps, scope)
         return {name: limit for name, limit in limits.items() if limit is not None}
 
@@ -400,7 +408,9 @@ class SharedSpend:
 
     def spent(self, holder: Holder, window: str, now: float) -> Amount:
         """What a holder has spent in the present ``day`` or ``month``."""
-        of = dict([holder]) if holder else {}
+        of: dict[str, str] = {}
+        if holder:
+            of[holder[0]] = holder[1]
         return sum(self.table.sums("day", *span(window, now), **of).values(), Amount())
 
     def used(self, cap: Cap, now: float) -> float:
@@ -415,8 +425,9 @@ class SharedSpend:
         if not account or not self.limits("account"):
             return account
         hidden = self._hidden(account)
-        was_forgotten = self.spent(("account", hidden), "month", now) != Amount()
-        return hidden if was_forgotten else account
+        if self.spent(("account", hidden), "month", now) != Amount():  # it was forgotten
+            return hidden
+        return account
 
     def forget(self, accounts: Iterable[str]) -> None:
         """Let accounts that name nobody have spent what these did, and what goes on for them.
@@ -431,4 +442,5 @@ class SharedSpend:
                 cap: told for cap, told in self.alerted.items() if cap.holder[1:] != (account,)
             }
             for call in self.calls:
-                call.account = heir if call.account == account else call.account
+                if call.account == account:
+                    call.account = heir

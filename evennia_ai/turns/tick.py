@@ -6,7 +6,6 @@ most ticks have nothing to do.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 
 from twisted.internet.defer import (
@@ -110,7 +109,10 @@ class Tick:
             self.script.fall_asleep()
             return "fell asleep"
         yield self.check_emergency()
-        yield self.check_count()
+        if not self.script.config.compact_background:  # else it is done when the tick has ended
+            job = due(self.script, COUNT, REQUEST)
+            if job is not None:
+                yield job.extract_and_run()
         done: str = yield self._awake()
         return done
 
@@ -144,7 +146,52 @@ class Tick:
                 return str(did)
         if self.runtime.is_called():
             return ""
-        return script.survived("following the routine", partial(follow_routine, script), "")
+        return script.survived("following the routine", self.follow_routine, "")
+
+    def follow_routine(self) -> str:
+        """Take one step by the plan of the day; returns what the tick did, empty for nothing."""
+        script, now = self.script, self.script.now()
+        if script.config.routine is None:
+            return ""
+        routine = read_routine(script.config.routine)
+        clock = script.game.clock(routine.is_game, now)
+        stop = routine.at(clock.hour, clock.minute)
+        is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
+        quiet_s = self.runtime.quiet_s(now)
+        if stop.place.lower() == SLEEPS:
+            script.state.routine_alert = ""  # the next day it tries again
+            if is_asleep or quiet_s < BED_S:
+                return ""
+            script.fall_asleep()
+            script.state.routine = stop.label
+            return "fell asleep"
+        if is_done or (is_asleep and script.state.routine_alert == stop.label):
+            return ""  # nor does it wake for what it has tried in vain
+        if is_asleep:
+            script.wake()
+        if quiet_s < THREAD_S:
+            return ""  # it never leaves a talk
+        return self._step(stop)
+
+    def _step(self, stop: Stop) -> str:
+        """Go one exit on; where it has arrived, do what is planned there."""
+        script = self.script
+        step = script.game.step_towards(stop.place)
+        if step == WALKS:
+            return step
+        if step == THERE:
+            script.state.routine, script.state.routine_alert = stop.label, ""
+            if stop.doing:
+                self.runtime.cue = Cue(
+                    f"it is {stop.label}; by your day's plan you do this: {stop.doing}",
+                    script.now(),
+                )
+                script.act_out(stop.doing)
+            return "routine"
+        if script.state.routine_alert != stop.label:
+            script.state.routine_alert = stop.label
+            script.alert(f"cannot follow its routine at {stop.label}: {_WHY[step]}")
+        return ""
 
     @inlineCallbacks
     def check_emergency(self) -> Steps[bool]:
@@ -168,18 +215,6 @@ class Tick:
             why = outcome.reason if isinstance(outcome, Skipped) else outcome.detail
             self.script.log(f"emergency compaction: {why}", warning=True)
         return True
-
-    @inlineCallbacks
-    def check_count(self) -> Steps[None]:
-        """Compact if the count windows overflow or the assistant asked.
-
-        With `compact_background` that is done behind the ticks (`begin_behind`).
-        """
-        if self.script.config.compact_background:
-            return
-        job = due(self.script, COUNT, REQUEST)
-        if job is not None:
-            yield job.extract_and_run()
 
     @inlineCallbacks
     def _awake(self) -> Steps[str]:
@@ -221,8 +256,9 @@ class Tick:
         if why_not(script):
             return "idle"
         used, cue, runtime.cue = lately(script), runtime.cue, None
-        is_fresh = cue is not None and 0 <= now - cue.at < CUE_S
-        reason = cue.text if cue is not None and is_fresh else QUIET
+        reason = QUIET
+        if cue is not None and 0 <= now - cue.at < CUE_S:
+            reason = cue.text
         # Before the call: one that a crash cuts short has cost as much.
         script.state.unasked = used = replace(used, at=(*used.at, now))
         script.game.manners.cued_at = now
@@ -374,9 +410,8 @@ class Tick:
             return lore
         heard = [event.id for event in group.events]
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
-        trusted = script.seen(group.audience, trusted=True)
         limit = script.limits().tokens
-        history, _ = shown_history(trusted, script.config.compact_enabled, limit)
+        history, _ = shown_history(seen, script.config.compact_enabled, limit)
         shown = [message for message in history if message.id not in self.runtime.left_out]
         texts = {plain(_indexed_text(message)) for message in shown}
         ids = {message.id for message in shown}
@@ -420,7 +455,7 @@ class Tick:
             return True
         if config.sleep_schedule is None:
             return False
-        soon = SCHEDULE_IDLE_S if idle is None else min(SCHEDULE_IDLE_S, idle)
+        soon = min(SCHEDULE_IDLE_S, idle or SCHEDULE_IDLE_S)
         now = self.script.now()
         return quiet >= soon and within_hours(
             config.sleep_schedule, lambda is_game: self.script.game.clock(is_game, now)
@@ -432,51 +467,6 @@ def _indexed_text(message: Message) -> str:
     if not message.is_summary:
         return message.content
     return f"{SYNTHESIS_TITLE} {message.content.removeprefix(SUMMARY_TITLE).lstrip()}"
-
-
-def follow_routine(script: Agent) -> str:
-    """Take one step by the plan of the day; returns what the tick did, empty for nothing."""
-    if script.config.routine is None:
-        return ""
-    runtime, now = script.runtime, script.now()
-    routine = read_routine(script.config.routine)
-    clock = script.game.clock(routine.is_game, now)
-    stop = routine.at(clock.hour, clock.minute)
-    is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
-    quiet_s = runtime.quiet_s(now)
-    if stop.place.lower() == SLEEPS:
-        script.state.routine_alert = ""  # the next day it tries again
-        if is_asleep or quiet_s < BED_S:
-            return ""
-        script.fall_asleep()
-        script.state.routine = stop.label
-        return "fell asleep"
-    if is_done or (is_asleep and script.state.routine_alert == stop.label):
-        return ""  # nor does it wake for what it has tried in vain
-    if is_asleep:
-        script.wake()
-    if quiet_s < THREAD_S:
-        return ""  # it never leaves a talk
-    return _step(script, stop)
-
-
-def _step(script: Agent, stop: Stop) -> str:
-    """Go one exit on; where it has arrived, do what is planned there."""
-    runtime, step = script.runtime, script.game.step_towards(stop.place)
-    if step == WALKS:
-        return step
-    if step == THERE:
-        script.state.routine, script.state.routine_alert = stop.label, ""
-        if stop.doing:
-            runtime.cue = Cue(
-                f"it is {stop.label}; by your day's plan you do this: {stop.doing}", script.now()
-            )
-            script.act_out(stop.doing)
-        return "routine"
-    if script.state.routine_alert != stop.label:
-        script.state.routine_alert = stop.label
-        script.alert(f"cannot follow its routine at {stop.label}: {_WHY[step]}")
-    return ""
 
 
 def lately(script: Agent) -> Used:

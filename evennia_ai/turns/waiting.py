@@ -53,26 +53,31 @@ class WaitingCall(Stored):
     def object(self, argument: str) -> tuple[str, str]:
         """Name and stable id of the object that an argument means; no id if that was not kept."""
         name, id = _object(self.arguments).get(argument), _object(self.ids).get(argument)
-        return _cut(str(name), VALUE_CHARS), str(id or "")
+        return cut(str(name), VALUE_CHARS), str(id or "")
 
     def is_over(self, now: float) -> bool:
         """Whether it has waited too long, also where the clock was set back."""
-        return abs(now - self.at) >= (YES_S if self.by_asker else WAIT_S)
+        most_s = WAIT_S
+        if self.by_asker:
+            most_s = YES_S
+        return abs(now - self.at) >= most_s
 
     @property
     def act(self) -> str:
         """What it would do, on one line: ``give (thing: "sword", to: "Bob")``."""
-        values = {
-            k: v if isinstance(v, str) else str(v) for k, v in _object(self.arguments).items()
-        }
-        shown = ", ".join(f"{k}: {quoted(_cut(v, VALUE_CHARS))}" for k, v in values.items())
-        line = f"{self.tool} ({_cut(shown, SHOWN_CHARS)})" if shown else self.tool
+        values = _object(self.arguments)
+        shown = ", ".join(f"{k}: {quoted(cut(str(v), VALUE_CHARS))}" for k, v in values.items())
+        line = self.tool
+        if shown:
+            line += f" ({cut(shown, SHOWN_CHARS)})"
         return " ".join(line.split())
 
     @property
     def line(self) -> str:
         """Number, who asked and what it would do."""
-        who = quoted(self.asker_name or self.asker) if self.asker else "nobody"
+        who = "nobody"
+        if self.asker:
+            who = quoted(self.asker_name or self.asker)
         return f"{self.number}: {self.act}, asked by {who}"
 
 
@@ -112,5 +117,8 @@ def _object(text: str) -> dict[str, Any]:
         return {}
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}..."
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, with dots where there is more."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}..."

@@ -171,7 +171,7 @@ def read_arguments(raw: object, parameters: Mapping[str, Parameter]) -> dict[str
 def _as_object(raw: object) -> dict[str, Any]:
     if isinstance(raw, str):
         try:
-            raw = json.loads(raw) if raw.strip() else {}
+            raw = json.loads(raw.strip() or "{}")
         except (ValueError, RecursionError) as error:
             raise ToolError(f"the arguments are no valid JSON ({str(error)[:80]})") from error
     if raw is None:
@@ -267,13 +267,15 @@ class ToolContext:
 
         A pose may hold names that the game writes into it.
         """
-        channels = {*SPEECH} if posed else {*SPEECH} - {"pose"}
+        channels = {*SPEECH}
+        if not posed:
+            channels.discard("pose")
         answered = self.seen.by_ids(self.source_message_ids)
         return [m.content for m in answered if m.speaker_id == self.asker and m.channel in channels]
 
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""
-        if person := self.game.identify(self.asker) if self.asker else None:
+        if self.asker and (person := self.game.identify(self.asker)):
             return person.name
         lines = self.seen.by_ids(self.source_message_ids)  # by a page, from anywhere
         names = (line.speaker_name for line in lines if line.speaker_id == self.asker)
@@ -302,7 +304,9 @@ class ToolContext:
         tells the body of it.
         """
         is_aloud = self.audience == PUBLIC and self.channel == "say"
-        to = self.asker if is_aloud and self.asker and self.is_interrupted() else None
+        to = None
+        if is_aloud and self.asker and self.is_interrupted():
+            to = self.asker
         told: Told = self.game.speak(text, self.audience, self.channel, self.asker, to)
         self.note_speech(text)
         return told
@@ -421,7 +425,9 @@ class ToolRegistry:
     def level(self, name: str) -> str:
         """``off``, ``dry run``, ``confirm`` or ``on``; a tool that does nothing is off or on."""
         level = str(self._levels().get(name, "on"))
-        return "on" if level != "off" and name in self.traits.silent else level
+        if level != "off" and name in self.traits.silent:
+            return "on"
+        return level
 
     def offered(self, extracting: bool = False) -> list[Tool]:
         """The tools a prompt offers, or those for extraction, in a fixed order for provider caches.

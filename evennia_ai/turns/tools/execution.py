@@ -47,7 +47,7 @@ from evennia_ai.turns.tools.base import (
     ToolContext,
     ToolRegistry,
 )
-from evennia_ai.turns.waiting import WaitingCall
+from evennia_ai.turns.waiting import WaitingCall, cut
 
 RESULT_CHARS = 20_000
 # Characters of the result of a call that staff approved that the assistant is told.
@@ -84,7 +84,9 @@ class Outcome:
     @property
     def message(self) -> Message:
         """Its one result in the history."""
-        text = as_text({"error": self.said}) if self.failed else self.said
+        text = self.said
+        if self.failed:
+            text = as_text({"error": text})
         return Message(
             "tool", text, tool_call_id=str(self.call.raw.get("id", "")), name=self.call.name
         )
@@ -161,7 +163,12 @@ def _checked_and_run(call: ToolCall, ctx: ToolContext) -> Steps[Outcome]:
         ctx.script.audit("tool_dry_run", tool=call.name, audience=ctx.audience)
         return Outcome(call, "Dry run: this tool is being tried out and did nothing.")
     if level == "confirm" and (approved is None or approved.by_asker):
-        waiting = let_wait(call, ctx)
+        waiting, key = _add_waiting(call, ctx), ctx.character.key
+        ctx.script.tell_controllers(
+            f"{key} waits for your approval: {waiting.line}. Type: ai/approve {key} = "
+            f"{waiting.number} or ai/refuse {key} = {waiting.number}",
+            waiting.known_to,
+        )
         return Outcome(call, WAITS.format(number=waiting.number))
     running = maybeDeferred(tool.run, ctx, **call.arguments)
     result = yield in_time(running, min(TOOL_TIMEOUT_S, ctx.left_s()))
@@ -235,8 +242,9 @@ def named_objects(call: ToolCall, ctx: ToolContext) -> dict[str, Named]:
 
 def as_text(result: object) -> str:
     """A tool's result as the text a model gets: texts as they are, the rest as JSON."""
-    is_text = isinstance(result, str)
-    text = str(result) if is_text else json.dumps(result, ensure_ascii=False, default=str)
+    text = result
+    if not isinstance(text, str):
+        text = json.dumps(result, ensure_ascii=False, default=str)
     if len(text) <= RESULT_CHARS:
         return text
     return f"{text[:RESULT_CHARS]} [... {len(text) - RESULT_CHARS:,} more characters]"
@@ -246,17 +254,6 @@ def waiting_calls(assistant: Assistant, by_asker: bool = False) -> tuple[Waiting
     """The calls that wait for staff now, or for those who asked, oldest first."""
     calls, now = assistant.state.waiting.calls, assistant.now()
     return tuple(call for call in calls if call.by_asker == by_asker and not call.is_over(now))
-
-
-def let_wait(call: ToolCall, ctx: ToolContext) -> WaitingCall:
-    """Let a call wait for staff, and tell them."""
-    waiting, key = _add_waiting(call, ctx), ctx.character.key
-    ctx.script.tell_controllers(
-        f"{key} waits for your approval: {waiting.line}. Type: ai/approve {key} = "
-        f"{waiting.number} or ai/refuse {key} = {waiting.number}",
-        waiting.known_to,
-    )
-    return waiting
 
 
 def _add_waiting(call: ToolCall, ctx: ToolContext, by_asker: bool = False) -> WaitingCall:
@@ -319,9 +316,10 @@ def approve(assistant: Assistant, tools: ToolRegistry, number: int, by: str) -> 
     except BaseException:
         _note(assistant, call, f"Your call {call.act} was broken off. It may be done or not.")
         raise
-    shown = text if len(text) <= TOLD_CHARS else f"{text[:TOLD_CHARS]}..."
-    who = f"{call.asker_name or 'Who asked'} confirmed" if call.by_asker else "Staff approved"
-    _note(assistant, call, f"{who} your call {call.act}. Its result: {shown}")
+    who = "Staff approved"
+    if call.by_asker:
+        who = f"{call.asker_name or 'Who asked'} confirmed"
+    _note(assistant, call, f"{who} your call {call.act}. Its result: {cut(text, TOLD_CHARS)}")
     return text
 
 
@@ -415,13 +413,9 @@ def check_asked(call: ToolCall, ctx: ToolContext) -> None:
         return
     if ctx.asker is None:
         raise ToolError("nobody asked for this; speak, pose or call noop")
-    shown = [  # objects by their own names
-        call.objects[name].names[0]
-        if name in call.objects
-        else " ".join(str(value).split())[:SHOWN_CHARS]
-        for name, value in call.arguments.items()
-    ]
-    what = ", ".join((call.name.replace("_", " "), *shown))
+    names = {key: each.names[0] for key, each in call.objects.items()}
+    shown = {k: " ".join(str(v).split())[:SHOWN_CHARS] for k, v in call.arguments.items()}
+    what = ", ".join((call.name.replace("_", " "), *(shown | names).values()))
     question = f'asks {ctx.asker_name()}: {what}? Say "yes" if you want this.'
     arguments = json.dumps(call.arguments, sort_keys=True, default=str)
     act = Proposal(call.name, arguments, question)
@@ -515,17 +509,19 @@ def spelled(text: str) -> str:
 
 def _bordered(name: str, owners: Iterable[Named]) -> str:
     """A pattern for a name as a whole word, or as a run of characters."""
-    joined = _ELIDED if all(each.kind == "thing" for each in owners) else _BEFORE
-    before = "" if is_unparted(name[0]) else joined
-    is_run = is_unparted(name[-1]) or regex.match(r"\p{Hangul}", name[-1])
-    behind = r"(?![\p{M}\p{Cf}])" if is_run else _BEHIND
+    before, behind = _BEFORE, _BEHIND
+    if all(each.kind == "thing" for each in owners):
+        before = _ELIDED
+    if is_unparted(name[0]):
+        before = ""
+    if is_unparted(name[-1]) or regex.match(r"\p{Hangul}", name[-1]):
+        behind = r"(?![\p{M}\p{Cf}])"
     return f"{before}{regex.escape(name)}{behind}"
 
 
 def _without_quotations(text: str, owners: Mapping[str, Sequence[Named]]) -> str:
     """A text up to the first quotation: a mark that opens one, or a person's name and a colon."""
-    quote = _QUOTE.search(text)
-    text = text[: quote.start()] if quote else text
+    text = _QUOTE.split(text, 1)[0]
     people = [name for name in owners if any(each.kind == "person" for each in owners[name])]
     for colon in _COLON.finditer(text):
         head = text[: colon.start()]

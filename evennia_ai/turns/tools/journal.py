@@ -11,10 +11,8 @@ from evennia_ai.rag_memory.ledger import (
     APPROVED,
     PROPOSED,
     TEXT_CHARS,
-    Note,
 )
 from evennia_ai.rag_memory.provenance import is_recalled
-from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.tools.base import Scale, Text, Tool, ToolContext
 from evennia_ai.turns.tools.execution import is_own_wording
 
@@ -92,7 +90,9 @@ class UpdateEntityObservation(Tool):
         said = [m for m in ctx.seen.by_ids(sources) if m.role == "user"]
         is_hearsay = profile.kind == "person" and all(m.speaker_id != profile.id for m in said)
         names = {m.speaker_name for m in said}
-        fact["told_by"] = names.pop() if is_hearsay and len(names) == 1 else ""
+        fact["told_by"] = ""
+        if is_hearsay and len(names) == 1:
+            fact["told_by"] = names.pop()
         profile = observe(profile, observation, at, sources, ctx.audience, **fact)
         entities.put({profile.id: profile})
         return f"Noted about {profile.name}."
@@ -112,30 +112,23 @@ class ProposeLedgerEntry(Tool):
 
         Any other note is the assistant's, for those who hear the turn, and waits for staff.
         """
-        asker, own = ctx.asker or "", None
-        if is_own_wording(text, ctx, beside=ctx.asker_name()):
-            own = Speaker(ctx.asker_name(), asker)
-        named = ctx.game.people_named(text)
+        by, state = Speaker(ctx.character.key, ctx.character.stable_id), PROPOSED
+        about, audience = [*ctx.game.people_named(text)], ctx.audience
+        if is_own := is_own_wording(text, ctx, beside=ctx.asker_name()):
+            by, state = Speaker(ctx.asker_name(), ctx.asker or ""), APPROVED
+            about, audience = [by.id], private([by.id])
         note = ctx.script.ledger.add(
             text,
-            own or Speaker(ctx.character.key, ctx.character.stable_id),
-            state=APPROVED if own else PROPOSED,
-            source=ctx.source_message_ids[-1] if ctx.source_message_ids else "assistant",
-            about=[asker] if own else named,
-            audience=private([asker]) if own else ctx.audience,
+            by,
+            state=state,
+            source=["assistant", *ctx.source_message_ids][-1],
+            about=about,
+            audience=audience,
         )
         state = note.state
         if state == PROPOSED:
-            report_proposal(ctx.script, note)
+            ctx.script.report_proposal(note)
             state += "; staff will decide"
-        elif own:
-            state += f", for talk with {own.key} alone"
+        elif is_own:
+            state += f", for talk with {by.key} alone"
         return f"Note {note.id} is {state}."
-
-
-def report_proposal(script: Assistant, note: Note) -> None:
-    """Tell admins online that a note waits for approval."""
-    command = f"(aimemory/approve {script.obj.key} = {note.id})"
-    script.tell_staff(
-        f"a note waits for approval: {note.text} {command}", f"a note waits for approval {command}"
-    )
