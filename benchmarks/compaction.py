@@ -36,7 +36,6 @@ from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import Compaction, Done
 from evennia_ai.sleep.compaction.plan import MANUAL
-from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext
 from tests.asked import offline
 from tests.fake import FakeAssistant, FakeGame
@@ -203,7 +202,7 @@ class Tavern:
         event = Message("user", text, id=event_id, created_at=at, speaker=by, channel="say")
         script.runtime.last_turn_at = 0.0
         script.runtime.hear(event, script.now())
-        wait_for(Tick(script).run())
+        wait_for(script.tick())
         return event_id
 
     def compact(self) -> dict[str, Any]:

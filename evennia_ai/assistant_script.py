@@ -39,7 +39,6 @@ from evennia_ai.options import OWN_LIMITS, Layer
 from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.turns.agent_loop import Agent
 from evennia_ai.turns.assistant import SCRIPT, VERSION, VERSION_KEY
 from evennia_ai.turns.runtime import (
     CUE_CHARS,
@@ -52,7 +51,7 @@ from evennia_ai.turns.runtime import (
     wants_answer,
 )
 from evennia_ai.turns.spend_book import FORGOTTEN, SharedSpend
-from evennia_ai.turns.tick import Tick, why_not
+from evennia_ai.turns.tick import Living
 from evennia_ai.turns.tools.base import ToolRegistry
 from evennia_ai.turns.turn_taking import replied
 
@@ -131,7 +130,7 @@ def all_scripts() -> "list[AssistantScript]":
     return list(AssistantScript.objects.all_family().order_by("pk"))
 
 
-class AssistantScript(Agent, DefaultScript):
+class AssistantScript(Living, DefaultScript):
     """Makes the character it sits on a living assistant.
 
     Everything it is lives in Attributes; `aiconfig` lists those that are for hands.
@@ -383,7 +382,7 @@ class AssistantScript(Agent, DefaultScript):
 
         def tick() -> "Deferred[str]":
             with self.state.pinned():  # until the tick first waits for something
-                return Tick(self).run()
+                return self.tick()
 
         def ended(result: str) -> str:
             self.survived("the end of a tick", lambda: self._follow_up(result), None)
@@ -499,7 +498,7 @@ class AssistantScript(Agent, DefaultScript):
         not just now, empty if it would.
         """
         self.runtime.cue = Cue(" ".join(plain(text).split())[:CUE_CHARS], self.now())
-        return why_not(self)
+        return self.why_not()
 
     def called(self) -> None:
         """Begin a tick soon, because something heard is to be answered."""

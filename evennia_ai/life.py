@@ -1,7 +1,7 @@
 """What asks a model: an assistant as services know it, by what they use of it.
 
 Each folder says in a protocol what it needs besides: `rag_memory.seen.Remembering`,
-`sleep.sleeper.Sleeper`, `turns.surroundings.Game`. `turns.assistant.Assistant` is all of them.
+`sleep.sleeper.Sleeper`, `turns.surroundings.Game`. `turns.tick.Living` is all of them.
 Everything is called on the reactor thread. What returns a Deferred does its work elsewhere.
 """
 

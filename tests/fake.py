@@ -28,10 +28,10 @@ from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.memory import Memory, RecallJobs
 from evennia_ai.testing import InlineWorker
-from evennia_ai.turns.agent_loop import Agent
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.runtime import Runtime
 from evennia_ai.turns.spend_book import Amount, SharedSpend
+from evennia_ai.turns.tick import Living
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.base import ToolRegistry
 from tests.memories import MemoryIndex, MemorySemanticStore
@@ -279,7 +279,7 @@ class FakeBody:
         self.entities = EntityHandler(store)
 
 
-class FakeAssistant(Agent):
+class FakeAssistant(Living):
     """An assistant without a game: the package's own handlers and services on dicts.
 
     Everything between a heard line and a stored value is real; the database is a dict, the model

@@ -31,7 +31,6 @@ from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_co
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.rollback import rollback_compaction
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.loopback import check_pairs
 from tests.memory_assistant import PEOPLE, StoreFailure, extract_and_compact
@@ -330,7 +329,7 @@ class Interleaving:
     def _do_turn(self, function):
         """Run something under the turn lock as a tick does, beside one."""
         script = self.world.script
-        return self._do(script.runtime.lock.run_next, lambda: function(Tick(script)))
+        return self._do(script.runtime.lock.run_next, lambda: function(script))
 
     def _behind(self):
         """A compaction in the background begins, or goes on to its end."""

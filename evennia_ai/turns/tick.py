@@ -1,6 +1,6 @@
 """The tick: what an assistant does every few seconds, awake and asleep.
 
-`Tick.run` is called by the script, one at a time. It looks for reasons not to think first, as
+`Living.tick` is called by the script, one at a time. It looks for reasons not to think first, as
 most ticks have nothing to do.
 """
 
@@ -78,39 +78,36 @@ BED_S = 300.0
 _WHY = {BARRED: "the way is barred", LOST: "no way leads there"}
 
 
-class Tick:
-    """One tick of an assistant."""
-
-    def __init__(self, script: Agent):
-        self.script, self.runtime = script, script.runtime
+class Living(Agent):
+    """An assistant that has ticks."""
 
     @inlineCallbacks
-    def run(self) -> Steps[str]:
+    def tick(self) -> Steps[str]:
         """One tick; fires with a word for what it did, as ``idle``, ``turn``, ``asleep``."""
-        if not self.script.ready:
-            return "warming up" if self.script.enabled else "disabled"
-        expire(self.script)
-        if not self.script.enabled:
+        if not self.ready:
+            return "warming up" if self.enabled else "disabled"
+        expire(self)
+        if not self.enabled:
             self.runtime.stop_behind()
             self._store_many()
             return "disabled"
-        check_room(self.script)
+        check_room(self)
         self._see_company()
         if walked := (yield self._life()):
             return str(walked)
-        if self.script.state.mode == "sleep":
+        if self.state.mode == "sleep":
             if not self.runtime.is_called():
                 if self.runtime.behind is not None and self.runtime.behind[1] != STALE:
                     self.runtime.stop_behind()
                 slept: str = yield self._sleeping()
                 return slept
-            self.script.wake()
+            self.wake()
         elif self._bedtime():
-            self.script.fall_asleep()
+            self.fall_asleep()
             return "fell asleep"
         yield self.check_emergency()
-        if not self.script.config.compact_background:  # else it is done when the tick has ended
-            job = due(self.script, COUNT, REQUEST)
+        if not self.config.compact_background:  # else it is done when the tick has ended
+            job = due(self, COUNT, REQUEST)
             if job is not None:
                 yield job.extract_and_run()
         done: str = yield self._awake()
@@ -118,13 +115,13 @@ class Tick:
 
     def _see_company(self) -> None:
         """Read ahead when the first player comes near after a quiet time."""
-        runtime, now = self.runtime, self.script.now()
-        players = [person for person, is_played in self.script.game.here().items() if is_played]
+        runtime, now = self.runtime, self.now()
+        players = [person for person, is_played in self.game.here().items() if is_played]
         quiet_s = now - max(runtime.company_at, runtime.last_turn_at)
         if players:
             runtime.company_at = now
         if players and quiet_s > KEEP_WARM_S:
-            self.script.read_ahead(players[0])
+            self.read_ahead(players[0])
 
     @inlineCallbacks
     def _life(self) -> Steps[str]:
@@ -133,64 +130,62 @@ class Tick:
         Fires with what the tick did, empty if it goes on. What fails must not keep anybody from an
         answer.
         """
-        script = self.script
-        for feature in script.features:
+        for feature in self.features:
             try:
-                did = yield maybeDeferred(feature.due, script)
+                did = yield maybeDeferred(feature.due, self)
             except CancelledError:
                 raise
             except Exception as error:  # noqa: BLE001 - a hook of a game may raise anything
-                script.log_error(f"the feature {feature.name}", error)
+                self.log_error(f"the feature {feature.name}", error)
                 continue
             if did:
                 return str(did)
         if self.runtime.is_called():
             return ""
-        return script.survived("following the routine", self.follow_routine, "")
+        return self.survived("following the routine", self.follow_routine, "")
 
     def follow_routine(self) -> str:
         """Take one step by the plan of the day; returns what the tick did, empty for nothing."""
-        script, now = self.script, self.script.now()
-        if script.config.routine is None:
+        now = self.now()
+        if self.config.routine is None:
             return ""
-        routine = read_routine(script.config.routine)
-        clock = script.game.clock(routine.is_game, now)
+        routine = read_routine(self.config.routine)
+        clock = self.game.clock(routine.is_game, now)
         stop = routine.at(clock.hour, clock.minute)
-        is_asleep, is_done = script.state.mode == "sleep", script.state.routine == stop.label
+        is_asleep, is_done = self.state.mode == "sleep", self.state.routine == stop.label
         quiet_s = self.runtime.quiet_s(now)
         if stop.place.lower() == SLEEPS:
-            script.state.routine_alert = ""  # the next day it tries again
+            self.state.routine_alert = ""  # the next day it tries again
             if is_asleep or quiet_s < BED_S:
                 return ""
-            script.fall_asleep()
-            script.state.routine = stop.label
+            self.fall_asleep()
+            self.state.routine = stop.label
             return "fell asleep"
-        if is_done or (is_asleep and script.state.routine_alert == stop.label):
+        if is_done or (is_asleep and self.state.routine_alert == stop.label):
             return ""  # nor does it wake for what it has tried in vain
         if is_asleep:
-            script.wake()
+            self.wake()
         if quiet_s < THREAD_S:
             return ""  # it never leaves a talk
         return self._step(stop)
 
     def _step(self, stop: Stop) -> str:
         """Go one exit on; where it has arrived, do what is planned there."""
-        script = self.script
-        step = script.game.step_towards(stop.place)
+        step = self.game.step_towards(stop.place)
         if step == WALKS:
             return step
         if step == THERE:
-            script.state.routine, script.state.routine_alert = stop.label, ""
+            self.state.routine, self.state.routine_alert = stop.label, ""
             if stop.doing:
                 self.runtime.cue = Cue(
                     f"it is {stop.label}; by your day's plan you do this: {stop.doing}",
-                    script.now(),
+                    self.now(),
                 )
-                script.act_out(stop.doing)
+                self.act_out(stop.doing)
             return "routine"
-        if script.state.routine_alert != stop.label:
-            script.state.routine_alert = stop.label
-            script.alert(f"cannot follow its routine at {stop.label}: {_WHY[step]}")
+        if self.state.routine_alert != stop.label:
+            self.state.routine_alert = stop.label
+            self.alert(f"cannot follow its routine at {stop.label}: {_WHY[step]}")
         return ""
 
     @inlineCallbacks
@@ -200,34 +195,32 @@ class Tick:
         With `compact_background` it begins now and nobody waits for it: until it has ended, prompts
         leave out the oldest lines.
         """
-        behind, job = self.runtime.behind, due(self.script, EMERGENCY)
+        behind, job = self.runtime.behind, due(self, EMERGENCY)
         if job is None or (behind is not None and behind[1] != STALE):
             return False  # there is room, or it is being made
-        share = self.script.usage()
-        self.script.log(
-            f"context nearly full ({share:.1%} of its room): compacting now", warning=True
-        )
-        if self.script.config.compact_background:
+        share = self.usage()
+        self.log(f"context nearly full ({share:.1%} of its room): compacting now", warning=True)
+        if self.config.compact_background:
             compact_behind(job)
             return True
         outcome = yield job.extract_and_run()
         if not isinstance(outcome, Done):
             why = outcome.reason if isinstance(outcome, Skipped) else outcome.detail
-            self.script.log(f"emergency compaction: {why}", warning=True)
+            self.log(f"emergency compaction: {why}", warning=True)
         return True
 
     @inlineCallbacks
     def _awake(self) -> Steps[str]:
-        runtime, script = self.runtime, self.script
-        now = script.now()
+        runtime = self.runtime
+        now = self.now()
         late = [late.group for late in runtime.unanswered.values() if late.due <= now]
         if not late and not runtime.passed():
             unasked: str = yield self._speak_unasked()
             return unasked
-        if 0 <= now - runtime.last_turn_at < script.reply_cooldown_s:  # else it was set back
+        if 0 <= now - runtime.last_turn_at < self.reply_cooldown_s:  # else it was set back
             return "cooldown"
         self._begin_answering(late)
-        yield self.script.breathe()
+        yield self.breathe()
         turns = refused = broken = 0
         for group in runtime.answering:
             shown_at = runtime.trouble_shown_at
@@ -238,13 +231,13 @@ class Tick:
                     refused += 1
                 else:
                     turns += 1
-                    yield in_time(self.think(group), script.config.turn_timeout_s + GRACE_S)
+                    yield in_time(self.think(group), self.config.turn_timeout_s + GRACE_S)
             except CancelledError:
                 raise  # the server stops: the next start answers
             except Exception as error:  # noqa: BLE001 - the turns of others must not be lost with it
                 if not (isinstance(error, SpendError) and self._refuses(group)):
                     broken += not isinstance(error, AssistantError)
-                    script.turn_failed(error, group, runtime.trouble_shown_at != shown_at)
+                    self.turn_failed(error, group, runtime.trouble_shown_at != shown_at)
             runtime.answered(group)
         did = {"error": broken, "turn": turns, "over budget": refused, "heard": True}
         return next(word for word, holds in did.items() if holds)
@@ -252,42 +245,51 @@ class Tick:
     @inlineCallbacks
     def _speak_unasked(self) -> Steps[str]:
         """One turn that nobody asked for, if all rules let it be; fires with what the tick did."""
-        script, runtime, now = self.script, self.runtime, self.script.now()
-        if why_not(script):
+        runtime, now = self.runtime, self.now()
+        if self.why_not():
             return "idle"
-        used, cue, runtime.cue = lately(script), runtime.cue, None
+        used, cue, runtime.cue = self.lately, runtime.cue, None
         reason = QUIET
         if cue is not None and 0 <= now - cue.at < CUE_S:
             reason = cue.text
         # Before the call: one that a crash cuts short has cost as much.
-        script.state.unasked = used = replace(used, at=(*used.at, now))
-        script.game.manners.cued_at = now
+        self.state.unasked = used = replace(used, at=(*used.at, now))
+        self.game.manners.cued_at = now
         request = TurnRequest(
-            audience=script.game.audience(),
+            audience=self.game.audience(),
             context=CONTEXT_UNASKED,
             max_iterations=1,
-            deadline=now + script.config.turn_timeout_s,
+            deadline=now + self.config.turn_timeout_s,
             reason=reason,
         )
         try:
-            running = script.run_turn(request)
-            report: TurnReport = yield in_time(running, script.config.turn_timeout_s + GRACE_S)
+            running = self.run_turn(request)
+            report: TurnReport = yield in_time(running, self.config.turn_timeout_s + GRACE_S)
         except (ModelError, TimeoutError) as error:
-            script.log(f"nothing is said unasked: {error}", warning=True)
+            self.log(f"nothing is said unasked: {error}", warning=True)
             return "idle"
         finally:
-            runtime.last_turn_at = script.now()
+            runtime.last_turn_at = self.now()
         runtime.counts["unasked"] += 1
         if report.spoken:
-            script.state.unasked = replace(used, unanswered=used.unanswered + 1)
+            self.state.unasked = replace(used, unanswered=used.unanswered + 1)
         return "unasked"
+
+    @property
+    def lately(self) -> Used:
+        """What counts now of how often it spoke unasked."""
+        return self.state.unasked.since(self.now(), self.runtime.player_spoke_at)
+
+    def why_not(self) -> str:
+        """Why it does not speak unasked now, in words; empty if it may."""
+        return next((why for why, holds in RULES if not holds(self)), "")
 
     def _refuses(self, group: Group) -> bool:
         """Leave a group unanswered if its player, or a spend limit, has used enough.
 
         That is said once a minute; the group is remembered all the same. Returns whether it is so.
         """
-        runtime, spend, now = self.runtime, self.script.spend, self.script.now()
+        runtime, spend, now = self.runtime, self.spend, self.now()
         asker, emote = group.events[-1].speaker_id or None, "busy"
         if spend.may_answer(asker):
             if spend.reached(asker) is None:
@@ -298,7 +300,7 @@ class Tick:
         runtime.unanswered.pop(group.key, None)
         if not 0 <= now - runtime.declined.get(group.key, float("-inf")) < RATE_S:
             runtime.declined[group.key] = now
-            self.script.show_to(group, emote)
+            self.show_to(group, emote)
         return True
 
     def _begin_answering(self, late: Sequence[Group]) -> None:
@@ -310,7 +312,7 @@ class Tick:
         runtime = self.runtime
         queue = runtime.queue
         try:
-            with self.script.store.transaction():
+            with self.store.transaction():
                 new = self.store_events() if runtime.passed() else ()  # first: it may fail
                 wanted = list(filter(wants_answer, new))
                 # What somebody asked before and got no answer to is answered with what they ask.
@@ -319,7 +321,7 @@ class Tick:
                 before.sort(key=lambda group: group.events[0].id)
                 events = [*(event for group in before for event in group.events), *wanted]
                 runtime.answering = by_speaker({event.id: event for event in events}.values())
-                self.script.save_queue()
+                self.save_queue()
         except Exception:  # what was heard must not be lost with a write that failed
             runtime.queue = queue
             runtime.answering, runtime.queue_saved = (), False
@@ -327,12 +329,12 @@ class Tick:
 
     def store_events(self) -> tuple[Message, ...]:
         """Store queued events in the history, in one write; returns them as stored."""
-        events = resolved(self.runtime.passed(), self.script.game.here())
+        events = resolved(self.runtime.passed(), self.game.here())
         dropped, self.runtime.dropped = self.runtime.dropped, 0
         if dropped:
-            self.script.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
-        stored = self.script.history.append(events)
-        self.script.of_features(lambda each: each.heard(self.script, stored))
+            self.trouble(f"{dropped} lines were missed: the queue of heard lines was full")
+        stored = self.history.append(events)
+        self.of_features(lambda each: each.heard(self, stored))
         self.runtime.take()  # only now: a write that fails must not lose what was heard
         return tuple(stored)
 
@@ -340,18 +342,18 @@ class Tick:
         """Store what is heard without being answered, before the queue overflows."""
         if len(self.runtime.passed()) >= STORED_UNANSWERED:
             self.store_events()
-            self.script.save_queue()
+            self.save_queue()
 
     def _may_answer(self, group: Group) -> bool:
         """Whether a group may be answered now: it is not too old, and its speaker is still here."""
         if group.audience == STAFF:
             return False
-        now, stale_s = self.script.now(), self.script.stale_after_s
+        now, stale_s = self.now(), self.stale_after_s
         if all(self.runtime.age_s(event, now) > stale_s for event in group.events):
             return False
         if any(event.channel == "page" for event in group.events):
             return True
-        here = self.script.game.here()
+        here = self.game.here()
         if group.key[1] not in here:
             return False
         return is_private(group.audience) or any(here.values())
@@ -362,9 +364,9 @@ class Tick:
 
         Whatever hangs in it, it is cut off soon after the turn's deadline.
         """
-        script, runtime, last = self.script, self.runtime, group.events[-1]
-        deadline = script.now() + script.config.turn_timeout_s
-        asker, seen = last.speaker_id or None, script.seen(group.audience, trusted=True)
+        runtime, last = self.runtime, group.events[-1]
+        deadline = self.now() + self.config.turn_timeout_s
+        asker, seen = last.speaker_id or None, self.seen(group.audience, trusted=True)
         given = yield self._retrieved(group, seen)
         spoken = (event.content for event in group.events)
         request = TurnRequest(
@@ -373,67 +375,67 @@ class Tick:
             asker=asker,
             source_ids=tuple(event.id for event in group.events),
             retrieved=given,
-            max_iterations=script.config.max_react_iterations,
+            max_iterations=self.config.max_react_iterations,
             deadline=deadline,
             language=answer_language(
-                script.config.language, spoken, runtime.languages.get(asker or "", runtime.language)
+                self.config.language, spoken, runtime.languages.get(asker or "", runtime.language)
             ),
         )
         shown_to = request.audience, request.channel, request.asker
         try:
-            script.game.show_typing(True, *shown_to)
-            report: TurnReport = yield script.run_turn(request)
+            self.game.show_typing(True, *shown_to)
+            report: TurnReport = yield self.run_turn(request)
             runtime.counts["turns"] += 1
             runtime.counts["answers"] += bool(report.spoken)
             runtime.counts["fell back"] += bool(report.spoken) and report.fell_back
-            if runtime.error_passes and script.model_name not in script.mind.down:
+            if runtime.error_passes and self.model_name not in self.mind.down:
                 runtime.last_error = ""
             if report.spoken and last.channel in ("say", "pose"):
-                script.note_reply(last.speaker_id)
+                self.note_reply(last.speaker_id)
             runtime.unanswered.pop(group.key, None)
             return report
         finally:
-            script.game.show_typing(False, *shown_to)
-            runtime.last_turn_at = script.now()
+            self.game.show_typing(False, *shown_to)
+            runtime.last_turn_at = self.now()
 
     @inlineCallbacks
     def _retrieved(self, group: Group, seen: Seen) -> Steps[Hits]:
         """Fires with lore and memories of what was said that the prompt does not hold already."""
-        script, own_name = self.script, self.script.obj.key
+        own_name = self.obj.key
         said = " ".join(event.content for event in group.events)[-QUERY_CHARS:]
         newest = islice(seen.newest(), LORE_LINES)
         lines = {m.id: m.content for m in (*group.events, *newest)}
         text = "\n".join(lines.values())
-        facts = used((yield script.game.lore(text, said, group.audience)))
+        facts = used((yield self.game.lore(text, said, group.audience)))
         lore = tuple(Hit(fact.id, 1.0, "", fact.text, None, kind="lore") for fact in facts)
         if not telling_words(said, [own_name]):
             return lore
         heard = [event.id for event in group.events]
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
-        limit = script.limits().tokens
-        history, _ = shown_history(seen, script.config.compact_enabled, limit)
+        limit = self.limits().tokens
+        history, _ = shown_history(seen, self.config.compact_enabled, limit)
         shown = [message for message in history if message.id not in self.runtime.left_out]
         texts = {plain(_indexed_text(message)) for message in shown}
         ids = {message.id for message in shown}
-        if not script.config.compact_enabled:  # the prompt holds the raw history instead
+        if not self.config.compact_enabled:  # the prompt holds the raw history instead
             ids |= {hit.turn_id for hit in hits if hit.kind == "summary"}
         # What it said itself before was perhaps made up.
         told = [hit for hit in hits if hit.kind != "message" or hit.speaker != own_name]
         given = chosen(told, said, own_name, ids, texts)
-        return (*lore, *(attributed(script.journal, script.history, hit) for hit in given))
+        return (*lore, *(attributed(self.journal, self.history, hit) for hit in given))
 
     @inlineCallbacks
     def _sleeping(self) -> Steps[str]:
         """A tick in sleep: run the sleep cycle once, then only compact while usage is high."""
         self._store_many()
-        state = self.script.state
+        state = self.state
         first = not state.dreamt
-        if not first and not firing(self.script, SLEEP, COUNT):
+        if not first and not firing(self, SLEEP, COUNT):
             return "asleep"
         state.set_mode("sleep", "dreaming")
-        report = yield run_sleep_tick(self.script, self.script.obj, first=first)
+        report = yield run_sleep_tick(self, self.obj, first=first)
         if first:
-            state.last_sleep = SleepReport(self.script.now(), without_words(report))
+            state.last_sleep = SleepReport(self.now(), without_words(report))
         else:  # what it did joins the report of the dream
             did = without_words({n: step for n, step in report.items() if not step.get("skipped")})
             dream = state.last_sleep
@@ -446,19 +448,19 @@ class Tick:
 
     def _bedtime(self) -> bool:
         """Whether an assistant awake should fall asleep: long quiet, or quiet in its hours."""
-        runtime, config = self.runtime, self.script.config
+        runtime, config = self.runtime, self.config
         if runtime.passed():
             return False
-        quiet = self.script.now() - max(runtime.last_heard_at, runtime.last_turn_at)
+        quiet = self.now() - max(runtime.last_heard_at, runtime.last_turn_at)
         idle = config.sleep_after_idle_s
         if idle is not None and quiet >= idle:
             return True
         if config.sleep_schedule is None:
             return False
         soon = min(SCHEDULE_IDLE_S, idle or SCHEDULE_IDLE_S)
-        now = self.script.now()
+        now = self.now()
         return quiet >= soon and within_hours(
-            config.sleep_schedule, lambda is_game: self.script.game.clock(is_game, now)
+            config.sleep_schedule, lambda is_game: self.game.clock(is_game, now)
         )
 
 
@@ -469,13 +471,8 @@ def _indexed_text(message: Message) -> str:
     return f"{SYNTHESIS_TITLE} {message.content.removeprefix(SUMMARY_TITLE).lstrip()}"
 
 
-def lately(script: Agent) -> Used:
-    """What counts now of how often it spoke unasked."""
-    return script.state.unasked.since(script.now(), script.runtime.player_spoke_at)
-
-
 # Why nobody speaks unasked, and what must hold that it does; in the order in which it is asked.
-RULES: tuple[tuple[str, Callable[[Agent], bool]], ...] = (
+RULES: tuple[tuple[str, Callable[[Living], bool]], ...] = (
     ("its option `initiative` is 0", lambda s: s.config.initiative > 0),
     ("it is on the offline model", lambda s: s.model_name != OFFLINE_MODEL),
     ("the window of its model is too small", lambda s: not s.limits().only_talks),
@@ -488,17 +485,12 @@ RULES: tuple[tuple[str, Callable[[Agent], bool]], ...] = (
     ),
     (
         "it has spoken unasked often enough for this hour",
-        lambda s: sum(0 <= s.now() - at < HOUR_S for at in lately(s).at) < s.config.initiative,
+        lambda s: sum(0 <= s.now() - at < HOUR_S for at in s.lately.at) < s.config.initiative,
     ),
     (
         "nobody answered its last two lines; it waits until a player speaks",
-        lambda s: lately(s).unanswered < MOST_UNANSWERED,
+        lambda s: s.lately.unanswered < MOST_UNANSWERED,
     ),
     # The last, as it asks the database.
     ("half of a spend limit is used up", lambda s: s.spend.reached(share=SPEND_SHARE) is None),
 )
-
-
-def why_not(script: Agent) -> str:
-    """Why an assistant does not speak unasked now, in words; empty if it may."""
-    return next((why for why, holds in RULES if not holds(script)), "")

@@ -27,7 +27,6 @@ from evennia_ai.history.messages import Speaker
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.rag_memory.entities import new_profile
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import Tick
 from tests.base import PLAYED
 from tests.command_line import CommandLineTest
 from tests.fake import FakeGame
@@ -51,7 +50,7 @@ class TestBonds(MemoryWorldTest):
         self.hear(text, ALICE)
         self.world.later(5)
         self.world.model.answers = list(answers)
-        wait_for(Tick(self.script).run())
+        wait_for(self.script.tick())
         return self.world.model.requests[-1].messages[-1]["content"]
 
     def test_scene(self):
@@ -195,7 +194,7 @@ class TestBonds(MemoryWorldTest):
         cues = []
         for who in (BOB, ALICE):
             self.hear("comes", who, channel="move")
-            wait_for(Tick(self.script).run())
+            wait_for(self.script.tick())
             cues.append(self.script.runtime.cue)
         self.assertIsNone(cues[0])
         self.assertEqual(cues[1].text, "Alice, whom you like, has come")

@@ -18,7 +18,6 @@ from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.privacy.export import export_player
 from evennia_ai.testing import call
 from evennia_ai.turns.assistant import FEATURES
-from evennia_ai.turns.tick import Tick
 from tests.base import PLAYED, log_text
 from tests.command_line import CommandLineTest
 from tests.fake import FakeGame
@@ -55,7 +54,7 @@ class TestErrands(MemoryWorldTest):
         return line
 
     def tick(self):
-        wait_for(Tick(self.script).run())
+        wait_for(self.script.tick())
         return self.script.game.said
 
     def test_when_they_come(self):

@@ -22,7 +22,6 @@ from evennia_ai.privacy.export import export_player
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.staff.doctor import check_tools
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import Tick
 from tests.command_line import CommandLineTest
 from tests.fake import FakeGame
 from tests.memory_assistant import MemoryWorldTest
@@ -119,7 +118,7 @@ class TestFaulty(MemoryWorldTest):
         self.hear("Good evening, Aria.", ALICE)
         self.world.later(5)
         self.world.model.answers = ["Good evening, Alice."]
-        wait_for(Tick(self.script).run())
+        wait_for(self.script.tick())
         self.assertIn("Good evening, Alice.", [text for _, text in self.script.game.said])
         self.assertEqual(open_errands(self.script).errands, ())
         self.assertEqual({what for what, _ in self.script.errors}, {"the feature faulty"})
@@ -147,7 +146,7 @@ class TestDocumented(MemoryWorldTest):
         self.hear(text, speaker, **fields)
         self.world.later(5)
         self.world.model.answers = list(answers)
-        wait_for(Tick(self.script).run())
+        wait_for(self.script.tick())
         return self.world.model.requests[-1].messages[-1]["content"]
 
     def test_what_the_page_says(self):

@@ -9,7 +9,6 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import ANSWERED, Speaker
 from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import Tool
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
 
@@ -44,7 +43,7 @@ class TestTakenUp(MemoryWorldTest):
             self.ask(audience)
         self.world.model.answers = [*answers, call("look")]
         self.world.later(10)
-        self.assertFalse(Tick(self.script).run().called)
+        self.assertFalse(self.script.tick().called)
 
     def due(self):
         """The audiences whose turns are due after a restart."""

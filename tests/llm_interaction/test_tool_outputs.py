@@ -8,7 +8,6 @@ from evennia_ai.rag_memory.memory import OUTPUTS
 from evennia_ai.recall import RecallIndex
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorld
 from tests.waiting import wait_for
 
@@ -99,7 +98,7 @@ class TestToolOutputs(unittest.TestCase):
         event = Message("user", text, id=new_id("m"), speaker=bob, channel="say")
         self.world.script.runtime.hear(event, self.world.script.now())
         self.world.later(10)
-        wait_for(Tick(self.world.script).run())
+        wait_for(self.world.script.tick())
 
     def test_never_unasked(self):
         """No output comes into a prompt as a memory."""

@@ -8,7 +8,6 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.recall import Turn
 from evennia_ai.turns.runtime import by_speaker
-from evennia_ai.turns.tick import Tick
 from evennia_ai.turns.tools.base import ToolContext
 from evennia_ai.turns.tools.memory import SearchMemory
 from tests.search_case import SearchTest, ids
@@ -27,7 +26,7 @@ class InjectionTest(SearchTest):
         asked = script.history.append([Message("user", said, channel="say", speaker=speaker)])
         (group,) = by_speaker(asked)
         seen = script.seen(group.audience, trusted=True)
-        return wait_for(Tick(script)._retrieved(group, seen))
+        return wait_for(script._retrieved(group, seen))
 
 
 class TestSaidByTool(SearchTest):

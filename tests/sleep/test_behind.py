@@ -15,7 +15,6 @@ from evennia_ai.sleep.compaction.compact import WAIT_S, Compaction
 from evennia_ai.sleep.compaction.plan import SLEEP
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.loopback import check_pairs
@@ -63,7 +62,7 @@ class BehindTest(MemoryWorldTest):
     def tick(self):
         self.script.runtime.last_turn_at = 0.0
         self.world.later(1.0)
-        return wait_for(Tick(self.script).run())
+        return wait_for(self.script.tick())
 
     def begin(self):
         return begin_behind(self.script)
@@ -152,7 +151,7 @@ class TestInALull(BehindTest):
             self.world.model.answers = [call("look")]
             self.say()
             self.script.runtime.last_turn_at = 0.0
-            turn = self.script.runtime.lock.run(lambda: Tick(self.script).run())
+            turn = self.script.runtime.lock.run(lambda: self.script.tick())
             looking = self.world.model._waiting
             self.world.model.held = False
         self.assertEqual(self.records(), [])
@@ -212,7 +211,7 @@ class TestEmergency(BehindTest):
     def test_it_begins_before_the_answer_and_is_not_waited_for(self):
         """The turn's prompt leaves out the oldest lines, which are not lost."""
         self.fill_to(1.3)
-        with self.begun(lambda: wait_for(Tick(self.script).check_emergency())):
+        with self.begun(lambda: wait_for(self.script.check_emergency())):
             self.say()
             self.assertEqual(self.tick(), "turn")
             [spoken] = self.requests_for("awake")
@@ -239,7 +238,7 @@ class TestEmergency(BehindTest):
         self.fill_to(0.72)
         with self.begun():
             self.fill_to(1.2)
-            self.assertFalse(wait_for(Tick(self.script).check_emergency()))
+            self.assertFalse(wait_for(self.script.check_emergency()))
             self.assertFalse(self.begin())
             self.say()
             self.assertEqual(self.tick(), "turn")
@@ -295,7 +294,7 @@ class TestCalledAsleep(BehindTest):
     def dream_until(self, purpose):
         """A sleeping tick that waits for a model's answer of this purpose; gives the tick."""
         self.held_at = purpose
-        done = self.script.runtime.lock.run(Tick(self.script).run)
+        done = self.script.runtime.lock.run(self.script.tick)
         pump_until(lambda: self.world.model._waiting)
         return done
 

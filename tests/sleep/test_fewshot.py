@@ -9,7 +9,6 @@ from evennia_ai.options import FEWSHOT_PROMPT, PRESETS
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.turns.runtime import Group
-from evennia_ai.turns.tick import Tick
 from tests import loopback
 from tests.base import AssistantTest
 from tests.steps import verify_history
@@ -79,7 +78,7 @@ class TestCountTrigger(AssistantTest):
         asked = Message("user", "who swore to mend the wheel of the mill", channel="say")
         by = Speaker("Char", "o1.x")
         (event,) = self.script.history.append([replace(asked, speaker=by)])
-        wait_for(Tick(self.script).think(Group("public", (event,))))
+        wait_for(self.script.think(Group("public", (event,))))
         self.assertIn("Related past experience", str(self.model.requests[-1].messages))
         self.assertIn("Bram swore", str(self.model.requests[-1].messages))
 

@@ -13,7 +13,6 @@ from evennia_ai.privacy.forget import forget_people
 from evennia_ai.sleep.compaction import run_pre_compaction_extraction
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
-from evennia_ai.turns.tick import Tick
 from tests.memory_assistant import MemoryWorldTest, StoreFailure, count
 from tests.steps import COMMIT_STEPS, raising_at, verify_history
 from tests.waiting import alone, wait_for
@@ -33,7 +32,7 @@ class RecoveryTest(MemoryWorldTest):
         """A turn, for a line of Alice's."""
         self.hear(text, CHAR)
         self.world.later(10)
-        return Tick(self.script).run()
+        return self.script.tick()
 
 
 class TestFailures(MemoryWorldTest):
@@ -219,7 +218,7 @@ class TestCutShort(RecoveryTest):
                 wait_for(self.ask())
             except StoreFailure:
                 self.world.later(10)
-                wait_for(Tick(self.script).run())
+                wait_for(self.script.tick())
             self.assertEqual(self.stored(), [("user", "Aria?"), ("assistant", "Here.")], writes)
             self.assertEqual(self.script.runtime.pending(), [])
 

@@ -11,7 +11,7 @@ from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply
 from evennia_ai.testing import call
 from evennia_ai.turns.runtime import Cue, Used
 from evennia_ai.turns.spend_book import Amount
-from evennia_ai.turns.tick import RULES, Tick, why_not
+from evennia_ai.turns.tick import RULES
 from tests.asked import model_down
 from tests.base import CHARACTER
 from tests.command_line import CommandLineTest
@@ -38,7 +38,7 @@ class TestRules(MemoryWorldTest):
 
     def tick(self, later_s=0.0):
         self.world.later(later_s)
-        return wait_for(Tick(self.script).run())
+        return wait_for(self.script.tick())
 
     def hear(self, text="Good evening.", by_player=True):
         said = Message("user", text, id=new_id("m"), speaker=Speaker("Alice", ALICE), channel="say")
@@ -90,9 +90,9 @@ class TestRules(MemoryWorldTest):
         for words, breaking in breaks.items():
             with self.subTest(rule=words):
                 self.setUp()
-                self.assertEqual(why_not(self.script), "")
+                self.assertEqual(self.script.why_not(), "")
                 breaking()
-                self.assertIn(words, why_not(self.script))
+                self.assertIn(words, self.script.why_not())
                 if words != "somebody spoke":  # that line is answered
                     self.tick()
                     self.assertEqual(self.world.model.requests, [])
@@ -228,7 +228,7 @@ class TestCues(CommandLineTest):
             done.append(wait_for(script.at_tick()))
             self.quiet(scripts[1])
         self.assertEqual(done, ["unasked", "heard"])
-        self.assertIn("an assistant spoke unasked", why_not(scripts[1]))
+        self.assertIn("an assistant spoke unasked", scripts[1].why_not())
 
     def test_in_a_private_room(self):
         """What is said unasked in a private room stays with those who are in it."""

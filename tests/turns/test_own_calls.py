@@ -11,7 +11,6 @@ from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelReque
 from evennia_ai.sleep.compaction.behind import begin_behind
 from evennia_ai.sleep.compaction.compact import Compaction, check_room, firing
 from evennia_ai.sleep.compaction.plan import EMERGENCY
-from evennia_ai.turns.tick import Tick, why_not
 from tests.fake import FakeAssistant
 from tests.models import ScriptedModel
 from tests.waiting import wait_for
@@ -107,7 +106,7 @@ class TestCompactions(OwnCallsCase):
         for number in range(int(minutes * 30)):
             if number < lines:
                 aria.history.append(talk(1, words=300))
-            yield Tick(aria).check_emergency()
+            yield aria.check_emergency()
             begin_behind(aria)
             aria.clock.advance(2.0)
 
@@ -168,7 +167,7 @@ class TestTooSmall(OwnCallsCase):
                 aria.history.append(talk(80, words=60))
                 self.assertEqual(aria.limits().only_talks, only_talks)
                 self.assertEqual(not firing(aria, EMERGENCY), only_talks)
-                self.assertEqual("too small" in why_not(aria), only_talks)
+                self.assertEqual("too small" in aria.why_not(), only_talks)
                 outcome = wait_for(Compaction(aria, "manual").run())
                 self.assertEqual("too small" in getattr(outcome, "reason", ""), only_talks)
                 self.assertFalse(model.calls and only_talks)

@@ -10,7 +10,6 @@ from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.options import check_option
 from evennia_ai.routine import BARRED, LOST, SLEEP, THERE, WALKS, Routine, Stop, read_routine
-from evennia_ai.turns.tick import Tick
 from tests.base import AssistantTest
 from tests.fake import FakeGame
 from tests.memory_assistant import MemoryWorldTest
@@ -61,7 +60,7 @@ class TestFollowed(MemoryWorldTest):
 
     def tick(self, *steps):
         self.script.game.steps = steps
-        return wait_for(Tick(self.script).run())
+        return wait_for(self.script.tick())
 
     def mode(self):
         return self.script.state.mode

@@ -11,7 +11,6 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.values import ModelFacts, ModelReply, ModelRequest, TurnRequest
 from evennia_ai.testing import call
 from evennia_ai.turns.spend_book import DEFAULT, GAME, TRIAL_AGAIN_S, Amount, SharedSpend
-from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.fake import FakeAssistant, MemorySpend
 from tests.models import ScriptedModel
@@ -337,7 +336,7 @@ class TestQuestions(SpendTest):
 
     def tick(self):
         self.aria.runtime.last_turn_at = 0.0
-        done = self.successResultOf(Tick(self.aria).run())
+        done = self.successResultOf(self.aria.tick())
         self.aria.save_queue()
         return done
 

@@ -16,7 +16,6 @@ from evennia_ai.llm_interaction.values import READ_AHEAD
 from evennia_ai.rag_memory import memory as retrieval
 from evennia_ai.testing import call
 from evennia_ai.turns.runtime import ANSWER, QUEUE_LIMIT
-from evennia_ai.turns.tick import Tick
 from tests.asked import model_down
 from tests.base import AssistantTest
 from tests.fake import FakeAssistant
@@ -116,7 +115,7 @@ class TestHeard(unittest.TestCase):
         alice = Speaker("Alice", aria.game.people["Alice"])
         line = Message("user", "Aria?", id="m1", audience=STAFF, speaker=alice, channel="say")
         aria.runtime.hear(line, aria.now())
-        self.assertEqual(wait_for(Tick(aria).run()), "heard")
+        self.assertEqual(wait_for(aria.tick()), "heard")
         self.assertEqual([m.content for m in aria.history.messages()], ["Aria?"])
 
     def test_all_is_heard_while_switched_off(self):
@@ -129,8 +128,8 @@ class TestHeard(unittest.TestCase):
             line = Message("user", text, id=f"m{number}", speaker=Speaker("Al"), channel="say")
             aria.runtime.hear(line, aria.now())
             if number % 60 == 0:
-                self.assertEqual(wait_for(Tick(aria).run()), "disabled")
-        wait_for(Tick(aria).run())
+                self.assertEqual(wait_for(aria.tick()), "disabled")
+        wait_for(aria.tick())
         stored = [message.content for message in aria.history.messages()]
         waiting = [event.content for event in aria.runtime.queue]
         self.assertGreater(len(stored), len(waiting))
@@ -184,7 +183,7 @@ class TestAskedAgain(MemoryWorldTest):
         for _ in range(seconds // 2):
             self.world.later(2)
             others()
-            wait_for(self.script.runtime.lock.run(Tick(self.script).run))
+            wait_for(self.script.runtime.lock.run(self.script.tick))
 
     def others(self):
         """What others do: nothing, a pose, talk among themselves, an arrival, a line for her."""
@@ -249,7 +248,7 @@ class TestInMemory(MemoryWorldTest):
         later = self.script.now() + waited_s
         self.script.now, self.script.game.here = lambda: later, lambda: here
         before = len(self.world.model.requests)
-        wait_for(Tick(self.script).run())
+        wait_for(self.script.tick())
         return [asked.purpose for asked in self.world.model.requests[before:]]
 
     def test_reads_ahead_for_the_first_player_who_comes(self):
@@ -274,7 +273,7 @@ class TestInMemory(MemoryWorldTest):
         self.world.model.held = True
         noted = call("add_journal_entry", content="Bob owes Alice 3 barrels.")
         self.world.model.answers = [noted, call("noop")]
-        running = Tick(self.script).check_emergency()
+        running = self.script.check_emergency()
         purposes = [request.purpose for request in self.world.model.requests]
         self.assertEqual(purposes, [CONTEXT_PRE_COMPACTION])
         self.world.model.release()
@@ -297,6 +296,6 @@ class TestInMemory(MemoryWorldTest):
                 self.world.configure(sleep_schedule=hours, sleep_after_idle_s=idle_s)
                 self.script.wake()
                 self.world.later(quiet_s - 1)
-                self.assertEqual(wait_for(Tick(self.script).run()), "idle")
+                self.assertEqual(wait_for(self.script.tick()), "idle")
                 self.world.later(1)
-                self.assertEqual(wait_for(Tick(self.script).run()), "fell asleep")
+                self.assertEqual(wait_for(self.script.tick()), "fell asleep")
