@@ -155,7 +155,6 @@ class TurnRequest:
 class TurnReport:
     """What a turn did."""
 
-    iterations: int = 0  # model calls made
     fell_back: bool = False  # whether the offline model answered in place of the assistant's own
     spoken: list[str] = field(default_factory=list)  # what was said, in order
     tools: list[str] = field(default_factory=list)  # names of the tools called, in order

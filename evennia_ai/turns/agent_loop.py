@@ -360,7 +360,6 @@ class _Turn:
                 script.log(f"the prompt is too large for {error.model} (window: {window})")
                 # The next one is made for it.
                 self.model = "" if error.model == script.model_name else error.model
-        self.report.iterations += 1
         if answer is None:
             return None
         self.budget = script.budgets.answered(self.event or prompt.budget, answer.reply)
