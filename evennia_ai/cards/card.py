@@ -173,9 +173,7 @@ def _texts(field: str, value: Any, notes: list[str]) -> list[str]:
             return [storable(value)]
         case "list", list():
             return [storable(each) for each in value if isinstance(each, str)]
-        case "text", bool():
-            pass
-        case "text", int() | float():
+        case "text", int() | float() if not isinstance(value, bool):
             texts, instead = [str(value)], "read as text"
         case "list", str() if field == "tags":
             texts, instead = value.split(","), "split at its commas"

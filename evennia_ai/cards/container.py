@@ -100,10 +100,8 @@ def _yaml(data: bytes) -> dict[str, Any] | None:
     try:
         if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, yaml.BaseLoader)):
             return None
-        value = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes texts alone
+        value: dict[str, Any] = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - texts alone
     except (yaml.YAMLError, RecursionError, ValueError):
-        return None
-    if not isinstance(value, dict):
         return None
     return value
 
