@@ -44,7 +44,7 @@ def main(*args: str) -> None:
     else:
         print(USAGE)
         sys.exit(0 if not args or args[0] in ("help", "--help", "-h") else 2)
-    sys.exit(1 if faults else 0)
+    sys.exit(faults > 0)
 
 
 def doctor(*names: str) -> int:
@@ -144,7 +144,7 @@ def remove(is_sure: bool = False) -> int:
     def work() -> Any:
         stayed = 0
         for script in scripts:
-            name = script.obj.key
+            name = script.own_name
             try:
                 path = yield script.run_exclusive(partial(export_and_delete, script))
                 print(f"{name} is deleted. Its export is in {path}", flush=True)
@@ -161,8 +161,7 @@ def remove(is_sure: bool = False) -> int:
         return 0
 
     stayed = int(_run(work))
-    lines = [] if stayed else list(lines_left(Path(settings.GAME_DIR)))
-    if lines:
+    if not stayed and (lines := list(lines_left(Path(settings.GAME_DIR)))):
         print("Now take these lines out of the game's files by hand; of a file that you have not")
         print(f"changed since the installation, move the copy back, as settings.py{BACKUP}:")
         print(*lines, sep="\n", flush=True)
@@ -179,7 +178,7 @@ def _show(scripts: "Sequence[AssistantScript]", books: "Sequence[Book]") -> None
     for script in scripts:
         messages = counted(script.history.recorded[0], "message")
         entries = counted(script.obj.journal.count(), "journal entry")
-        held.append(f"{script.obj.key} ({messages}, {entries})")
+        held.append(f"{script.own_name} ({messages}, {entries})")
     facts = [f"{book.name} ({counted(len(book.facts), 'fact')})" for book in books]
     print("To be deleted:")
     print(f"  Assistants, with talk, memories and options: {', '.join(held) or 'none'}.")

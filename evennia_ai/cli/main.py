@@ -53,7 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return args.run(args) or 0
     except AssistantError as error:
         print(f"evennia-ai: {error}", file=sys.stderr)
-        return 1 if isinstance(error, GameError) else 2
+        if isinstance(error, GameError):
+            return 1
+        return 2
     except OSError as error:
         if error.errno not in _UNWRITABLE:
             raise
@@ -85,8 +87,12 @@ def _parser() -> argparse.ArgumentParser:
     for name, run, says in (
         ("start", _start_and_show, "start a game made by `new`"),
         ("stop", _stop, "stop a game"),
-        ("install", _install, "add assistants to a game: show or make the edits"),
-        ("doctor", _doctor, "check a game and suggest remedies"),
+        (
+            "install",
+            lambda a: install(game_folder(a.folder), a.apply),
+            "add assistants to a game: show or make the edits",
+        ),
+        ("doctor", lambda a: run_in(game_folder(a.folder)), "check a game and suggest remedies"),
     ):
         command = _command(commands, name, run, says)
         command.add_argument("folder", nargs="?", default=".", help="the game (default: here)")
@@ -143,14 +149,6 @@ def _show_local_servers(folder: str) -> None:
             print("", *server.settings(model), sep="\n  ")
 
 
-def _install(args: argparse.Namespace) -> None:
-    install(game_folder(args.folder), args.apply)
-
-
-def _doctor(args: argparse.Namespace) -> int:
-    return run_in(game_folder(args.folder))
-
-
 def _stop(args: argparse.Namespace) -> None:
     folder = Path(args.folder)
     if not folder.exists():
@@ -164,7 +162,9 @@ def _start_and_show(args: argparse.Namespace) -> None:
     folder = game_folder(args.folder)
     connection = start_game(folder, say=lambda line: print(line, flush=True))
     ports = connection.ports
-    stop = "make demo-stop" if in_make() else f"evennia-ai stop {os.path.relpath(folder)}"
+    stop = f"evennia-ai stop {os.path.relpath(folder)}"
+    if in_make():
+        stop = "make demo-stop"
     password = connection.password or f"(unknown: {PASSWORD_FILE} is missing)"
     lines = [
         "",

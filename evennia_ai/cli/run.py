@@ -184,7 +184,9 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
         rows = (GamePorts(first, first + 1, first + 2) for first in range(4010, HIGHEST - 2, 10))
         free = next(row for row in rows if not busy(row)).public()
         values = " ".join(f"{VARIABLES[name]}={port}" for name, port in free.items())
-        start = "make demo" if in_make() else f"evennia-ai start {os.path.relpath(folder)}"
+        start = f"evennia-ai start {os.path.relpath(folder)}"
+        if in_make():
+            start = "make demo"
         raise ConfigError(
             f"Something else listens on port {names}. Stop it, or start the game on ports that are "
             f"free:\n  {values} {start}"

@@ -23,7 +23,7 @@ from evennia_ai.staff.bodies import body_class, good_name, new_body
 from evennia_ai.staff.export import export_and_delete, import_assistant, read_export
 from evennia_ai.staff.kept import KeptOf, kept_line
 from evennia_ai.staff.show import ago
-from evennia_ai.staff.status import facts_or_trouble, overview
+from evennia_ai.staff.status import facts_or_trouble
 from evennia_ai.turns.tools.execution import approve, refuse, waiting_calls
 
 # A player's reports: how often, how many of the last lines, and characters of each.
@@ -80,7 +80,9 @@ class CmdAI(AssistantCommand):
         text = str(super().get_help(caller, cmdset))
         if not self.access(caller, "admin"):
             text = _FOR_ADMINS.sub("", text)
-        return text if self.access(caller, "build") else _FOR_STAFF.sub("", text)
+        if not self.access(caller, "build"):
+            text = _FOR_STAFF.sub("", text)
+        return text
 
     def full_switch(self) -> str:
         if [each.lower() for each in self.switches] == ["why", "full"]:
@@ -93,7 +95,9 @@ class CmdAI(AssistantCommand):
 
     def do_ignore(self) -> None:
         if self.args.strip():
-            state = "No assistant hears you" if is_ignored(self.caller) else "Assistants hear you"
+            state = "Assistants hear you"
+            if is_ignored(self.caller):
+                state = "No assistant hears you"
             raise Refusal(
                 f"{state}. Typed without a name, ai/ignore changes that for all assistants."
             )
@@ -123,10 +127,10 @@ class CmdAI(AssistantCommand):
         words, speakers = (self.rhs or "")[:REPORT_CHARS], [m.speaker_id for m in said]
         script.audit("report", by=own, name=name, words=words, lines=lines, speakers=speakers)
         script.alert(
-            f"{name} reports {script.obj.key}. Their words and the last lines are on the page "
+            f"{name} reports {script.own_name}. Their words and the last lines are on the page "
             "/ai/log/"
         )
-        self.tell(f"Staff are told, with the last lines of {script.obj.key} you could hear.")
+        self.tell(f"Staff are told, with the last lines of {script.own_name} you could hear.")
 
     def do(self) -> None:
         if self.args:
@@ -134,7 +138,7 @@ class CmdAI(AssistantCommand):
         rows = []
         for script in all_assistants():
             facts = {"mode": "broken", "troubles": "see aistatus"}
-            facts |= facts_or_trouble(overview, script)
+            facts |= facts_or_trouble(script)
             if "usage" in facts:
                 facts["usage"] = f"{facts['usage']:.0%}"
             rows.append([facts.get(key, "?") for key in COLUMNS.values()])
@@ -164,7 +168,7 @@ class CmdAI(AssistantCommand):
 
     def do_stop(self) -> Steps[None]:
         acts = self.acts(is_own=True)
-        script, name = acts.script, acts.script.obj.key
+        script, name = acts.script, acts.script.own_name
         self.tell(acts.switch(on=False))
         if script.runtime.lock.is_exclusive:
             self.tell(_WAITS.format(name))
@@ -174,7 +178,7 @@ class CmdAI(AssistantCommand):
     def do_approve(self) -> Steps[None]:
         """Let it do a call that waits, or not by that switch; without a number list what waits."""
         script, typed = self.own_assistant(), self.rhs or ""
-        name, seen, calls = script.obj.key, self.seen(script), waiting_calls(script)
+        name, seen, calls = script.own_name, script.seen(self.audience), waiting_calls(script)
         if not typed:
             lines = [f"{name} waits for approval of:"] if calls else []
             for call in calls:
@@ -205,11 +209,11 @@ class CmdAI(AssistantCommand):
             for call in waiting_calls(script, by_asker=True)
             if call.asker in people and number in ("", str(call.number))
         ]
-        listed = "; ".join(f"ai/yes {s.obj.key} = {call.number}: {call.act}" for s, call in calls)
+        listed = "; ".join(f"ai/yes {s.own_name} = {call.number}: {call.act}" for s, call in calls)
         script, call = only_one(calls, "No act waits for your yes.", f"Say which. {listed}")
         by = stable_id(self.caller)
         text = yield script.between_turns(lambda: approve(script, script.tools, call.number, by))
-        self.tell(f"{script.obj.key}: {text}")
+        self.tell(f"{script.own_name}: {text}")
 
     def do_undo(self) -> None:
         """Take its newest answer back, and have it answer again by that switch."""
@@ -235,19 +239,19 @@ class CmdAI(AssistantCommand):
         lines, scripts = list[str](), self.assistants()
         for script in scripts:
             things = yield KeptOf(script, self.caller).all()
-            lines += [f"{script.obj.key} keeps of you ({len(things)}):"] if things else []
-            lines += map(kept_line, things)
-        hint = (
-            "Take one back: ai/me <assistant> = <id>. Correct it: ai/me <assistant> = <id>: <text>"
-        )
-        names = " and ".join(script.obj.key for script in scripts) or "No assistant"
+            if things:
+                head = f"{script.own_name} keeps of you ({len(things)}):"
+                lines += [head, *map(kept_line, things)]
+        if lines:
+            form = "ai/me <assistant> = <id>"
+            lines.append(f"Take one back: {form}. Correct it: {form}: <text>")
+        names = " and ".join(script.own_name for script in scripts) or "No assistant"
         nothing = f"Beside what was said, nothing is kept of you by {names}. See: help aiforget"
-        self.show([*lines, hint] if lines else [nothing])
+        self.show(lines, nothing)
 
     def do_why(self) -> Steps[None]:
         script = self.assistant()
-        lines = yield why(script, self.rhs or "", self.seen(script), self.is_full)
-        self.page("\n".join(lines))
+        self.show((yield why(script, self.rhs or "", script.seen(self.audience), self.is_full)))
 
     def do_delete(self) -> Steps[None]:
         script = self.assistant()

@@ -22,7 +22,7 @@ from evennia_ai.language.script import folded as letters
 from evennia_ai.language.script import normalized
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.acts import Acts, check_owner
-from evennia_ai.staff.show import as_records, cell, escaped
+from evennia_ai.staff.show import as_records, cell, escaped, phrase
 
 T = TypeVar("T")
 PAGE_ITEMS = 10
@@ -82,11 +82,9 @@ class AssistantCommand(MuxCommand):
     @property
     def audience(self) -> str:
         """What the caller may see: private talk stays private if a game opens a command."""
-        return STAFF if self.is_admin else PUBLIC
-
-    def seen(self, script: AssistantScript) -> Seen:
-        """What the caller may see of an assistant."""
-        return script.seen(self.audience)
+        if self.is_admin:
+            return STAFF
+        return PUBLIC
 
     @classmethod
     def known_switches(cls) -> list[str]:
@@ -111,9 +109,16 @@ class AssistantCommand(MuxCommand):
         """The script of the assistant named left of the equals sign; the only one here if none."""
         return find_assistant(self.caller, self.lhs if name is None else name)
 
+    def view(self) -> tuple[AssistantScript, Seen, str]:
+        """The assistant named, what the caller may see of it, and its name."""
+        script = self.assistant()
+        return script, script.seen(self.audience), script.own_name
+
     def assistants(self) -> list[AssistantScript]:
         """The assistant named left of the equals sign; all if none is."""
-        return [self.assistant()] if self.lhs else all_assistants()
+        if self.lhs:
+            return [self.assistant()]
+        return all_assistants()
 
     def own_assistant(self, name: str | None = None) -> AssistantScript:
         """The same, if the caller may change this assistant; otherwise `Refusal`."""
@@ -124,7 +129,7 @@ class AssistantCommand(MuxCommand):
     def acts(self, is_own: bool = False) -> Acts:
         """What the caller may do to the assistant named, which must be theirs to change if so."""
         script = self.own_assistant() if is_own else self.assistant()
-        return Acts(script, self.seen(script), self.caller)
+        return Acts(script, script.seen(self.audience), self.caller)
 
     def confirms(self, act: str, question: str, subject: str) -> bool:
         """Whether the caller was asked this within the last minute and now types ``= yes``.
@@ -232,18 +237,18 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
     found = here = [each for each in known if place is not None and each.obj.location is place]
     none = "There is no assistant here. Name the one you mean."
     if name:
-        close = difflib.get_close_matches(name, [script.obj.key for script in known], n=1)
-        hint = f" Do you mean {close[0]}?" if close else ""
+        close = difflib.get_close_matches(name, [script.own_name for script in known], n=1)
+        hint = phrase(" Do you mean {}?", "".join(close))
         none, where = f"There is no assistant called `{name}`.{hint}", f"called `{name}`"
         found = (
             [script for script in known if _is_called(script.obj, name, folded)]
             or [script for script in known if _is_called(script.obj, name, letters)]
-            or [script for script in known if letters(script.obj.key).startswith(letters(name))]
+            or [script for script in known if letters(script.own_name).startswith(letters(name))]
         )
         found = [script for script in found if script in here] or found
     if not known:
         none = "There are no assistants yet. See: help ai"
-    listed = ", ".join(f"{script.obj.key} (#{script.obj.pk})" for script in found)
+    listed = ", ".join(f"{script.own_name} (#{script.obj.pk})" for script in found)
     return only_one(found, none, f"There is more than one assistant {where}: {listed}. Say which.")
 
 

@@ -50,11 +50,13 @@ class CmdCompact(AssistantCommand):
 
     def do(self) -> Steps[None]:
         acts = self.acts()
-        script, name = acts.script, acts.script.obj.key
+        script, name = acts.script, acts.script.own_name
         if not script.config.compact_enabled:
             raise Refusal(outcome_line(name, Skipped("compaction disabled")))
-        wait = "" if script.runtime.lock.running is None else " when its turn is over"
-        self.tell(f"{name} begins to compact its history{wait}.")
+        begins = f"{name} begins to compact its history"
+        if script.runtime.lock.running is not None:
+            begins += " when its turn is over"
+        self.tell(f"{begins}.")
         self.tell((yield acts.compacted(self.rhs or None)))
 
     def do_rollback(self) -> Steps[None]:
@@ -66,7 +68,7 @@ class CmdCompact(AssistantCommand):
             masked = counted(len(record.masked), "old tool output")
             undone = f"{masked} would be shown in full again."
         question = f"Take back the compaction of {moment(record.at)} (UTC)? {undone}"
-        name = script.obj.key
+        name = script.own_name
         if not self.confirms(f"rollback {record.id}", question, self.lhs or name):
             return
         # Refused if it is not the latest any more once the turn is over.
@@ -85,7 +87,7 @@ class CmdCompact(AssistantCommand):
         script = self.assistant()
         evidence = yield script.history.gathered_evidence()
         violations = yield script.mind.work(verify, evidence)
-        name, (count, _) = script.obj.key, script.history.recorded
+        name, (count, _) = script.own_name, script.history.recorded
         segments = counted(script.history.segment_count(), "archive segment")
         lines = [f"{each.kind}: {each.detail}" for each in violations]
         head = f"{name}: {counted(len(lines), 'violation')}:"
@@ -98,11 +100,11 @@ class CmdCompact(AssistantCommand):
 
     def do_on(self) -> None:
         """Switch compaction on, or off by that switch."""
-        script, on = self.assistant(), self.switch == "on"
-        script.state.configure({"compact_enabled": on})
-        script.log(f"{self.caller.key} switches compaction {'on' if on else 'off'}")
-        text = f"Compaction of {script.obj.key}: {compaction_state(script)}."
-        if not on:
+        script = self.assistant()
+        script.state.configure({"compact_enabled": self.switch == "on"})
+        script.log(f"{self.caller.key} switches compaction {self.switch}")
+        text = f"Compaction of {script.own_name}: {compaction_state(script)}."
+        if self.switch == "off":
             text += " What does not fit its context is left out of its prompt, and stays stored."
         self.tell(text)
 

@@ -52,8 +52,11 @@ class CmdAIConfig(AssistantCommand):
         self._report(self._tuning(self.lhs).undo)
 
     def do(self) -> None:
-        name, option = self._names()
-        tuning = self._tuning(name)
+        """Show or change an option; ``aiconfig option = value`` means the only assistant here."""
+        name, _, option = self.lhs.rpartition(" ")  # an assistant's own name may hold spaces
+        if self.rhs is None and (not name or named(self.lhs)):
+            name, option = self.lhs, ""
+        tuning = self._tuning(name.strip())
         if not option:
             self._show_all()
         elif option == "preset":
@@ -68,22 +71,12 @@ class CmdAIConfig(AssistantCommand):
         self.config, self.current = self.script.config, self.script.state.configuration
         return Tuning(self.script, self.caller.key, self.is_admin)
 
-    def _names(self) -> tuple[str, str]:
-        """Names of the assistant and the option; an assistant's own name may hold spaces.
-
-        ``aiconfig option = value`` means the only assistant here.
-        """
-        name, _, option = self.lhs.rpartition(" ")
-        if self.rhs is None and (not name or named(self.lhs)):
-            return self.lhs, ""
-        return name.strip(), option
-
     def _explain(self, name: str) -> None:
         option, source = OPTIONS[name], self.current.sources.get(name, "the default")
         takes, unit = f"Takes {option.kind.says}", option.facts["unit"]
         if unit:
             takes += f", in {unit}"
-        now = f"Now, for {self.script.obj.key}: {shown(getattr(self.config, name))} ({source})"
+        now = f"Now, for {self.script.own_name}: {shown(getattr(self.config, name))} ({source})"
         lines = [f"{name}: {option.help}", f"{takes}.", f"Default: {shown(option.default)}", now]
         lines += [problem.says for problem in self.current.problems if problem.name == name]
         self.tell("\n".join(lines))
@@ -99,7 +92,7 @@ class CmdAIConfig(AssistantCommand):
                 source = f"{self.current.sources[name]}; default {default}"
             line = f"  {name} = {value} ({source})\n      {option.help}"
             groups.setdefault(option.facts["group"], []).append(escaped(line))
-        parts = [f"Options of {escaped(self.script.obj.key)}:"]
+        parts = [f"Options of {escaped(self.script.own_name)}:"]
         for group, lines in groups.items():
             parts += [f"|w{group}|n", *lines]
         parts += [f"Wrong setting: {escaped(problem)}" for problem in self.current.problems]

@@ -17,7 +17,7 @@ from evennia_ai.history.archive import (
     absorbed_by,
     state_of,
 )
-from evennia_ai.history.audience import PUBLIC, STAFF
+from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import COMINGS, Message, utc_iso
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
@@ -38,9 +38,9 @@ from evennia_ai.staff.show import (
     as_record,
     audience_mark,
     counted,
-    escaped,
     marked,
     moment,
+    phrase,
     speaker_label,
 )
 from evennia_ai.turns.runtime import PROMPTS_KEPT
@@ -90,59 +90,51 @@ class CmdAIHistory(AssistantCommand):
     admin_switches = ("export", "remove", "restore", "correct")
 
     def do(self) -> None:
-        script = self.assistant()
-        said = [
-            message
-            for message in self.seen(script).messages()
-            if message.content and message.role in ("user", "assistant")
-            if not message.is_summary and message.channel not in COMINGS
-        ]
-        self._list(script, said, "Said", LINE_CHARS)
-
-    def do_full(self) -> None:
-        script = self.assistant()
-        self._list(script, self.seen(script).messages(), "History")
-
-    def _list(
-        self, script: AssistantScript, messages: list[Message], what: str, most: int = 0
-    ) -> None:
-        name, every = script.obj.key, len(self.seen(script).messages())
-        removed = script.memory.quarantine.sources
-        count = f"{len(messages)} of {counted(every, 'live message')}"
+        """List the beginnings of what was said, or all by that switch."""
+        script, seen, name = self.view()
+        every, removed = seen.messages(), script.memory.quarantine.sources
+        messages, what, most = every, "History", 0
+        if self.switch != "full":
+            what, most = "Said", LINE_CHARS
+            messages = [
+                message
+                for message in every
+                if message.content and message.role in ("user", "assistant")
+                if not message.is_summary and message.channel not in COMINGS
+            ]
+        count = f"{len(messages)} of {counted(len(every), 'live message')}"
         self.listing(
             messages[::-1],
-            lambda message: message_line(message, name, removed, most),
+            lambda message: as_record(message_line(message, name, removed, most)),
             f"{what}, {name}, newest first ({count}):",
             f"{name} has no messages yet.",
         )
 
+    do_full = do
+
     def do_raw(self) -> None:
-        self.page(as_json([m.to_dict() for m in self.seen(self.assistant()).messages()]))
+        self.page(as_json([m.to_dict() for m in self.assistant().seen(self.audience).messages()]))
 
     def do_summaries(self) -> None:
-        script = self.assistant()
-        records = self.seen(script).summaries()
-        reports = script.history.compactions() if self.audience == STAFF else []
-        name = script.obj.key
+        script, seen, name = self.view()
+        records = seen.summaries()
+        reports = []
+        if self.is_admin:
+            reports = script.history.compactions()
         above = absorbed_by(records)
-        items = [
-            (record.created_at, partial(summary_lines, record, state_of(record, above)))
-            for record in records
-        ]
-        items += [(record.at, partial(compaction_line, record, name)) for record in reports]
+        items = [(each.created_at, summary_lines(each, state_of(each, above))) for each in records]
+        items += [(record.at, compaction_line(record, name)) for record in reports]
         self.listing(
             sorted(items, key=itemgetter(0), reverse=True),
-            lambda item: item[1](),
+            itemgetter(1),
             f"Summaries, {name}, newest first ({counted(len(records), 'summary')}, "
             f"{counted(len(reports), 'compaction')}):",
             f"{name} has made no summaries yet.",
         )
 
     def do_expand(self) -> None:
-        script = self.assistant()
-        wanted = self.words()
-        seen = self.seen(script)
-        hint = f"`{wanted}`. `aihistory/summaries {script.obj.key}` lists them."
+        (_, seen, name), wanted = self.view(), self.words()
+        hint = f"`{wanted}`. `aihistory/summaries {name}` lists them."
         record = only_one(
             [record for record in seen.summaries() if record.id.startswith(wanted)],
             f"There is no summary {hint}",
@@ -151,8 +143,7 @@ class CmdAIHistory(AssistantCommand):
         count = seen.count_below(record.id)
         messages = Slices(count, lambda first, last: [*seen.below(record.id, first, last)])
         head = f"Summary {record.id} was made from these {len(messages)} messages, oldest first:"
-        name = script.obj.key
-        self.listing(messages, lambda m: message_line(m, name), head, "No messages.")
+        self.listing(messages, lambda m: as_record(message_line(m, name)), head, "No messages.")
 
     def do_search(self) -> Steps[None]:
         yield from search_memory(self, self.words())
@@ -167,25 +158,24 @@ class CmdAIHistory(AssistantCommand):
 
     def do_export(self) -> Steps[None]:
         script = self.assistant()
-        self.tell(f"Exporting {script.obj.key}...")
+        self.tell(f"Exporting {script.own_name}...")
         path = yield script.run_exclusive(lambda: export_assistant(script))
         self.tell(f"Written: {path}")
 
 
 def search_memory(command: AssistantCommand, words: str) -> Steps[None]:
     """Search everything that an assistant remembers, and list what is found."""
-    script = command.assistant()
-    name = script.obj.key
+    _, seen, name = command.view()
     query = Query(words, SEARCH_LIMIT, own_name=name, observations=True, tools=True)
-    hits = yield command.seen(script).search(query)
+    hits = yield seen.search(query)
     head = f"{name} on `{words}`, best first ({len(hits)}):"
     command.listing(hits, partial(hit_line, words), head, f"{name} knows nothing of `{words}`.")
 
 
 def hit_line(words: str, hit: Hit) -> str:
     """One result: score, id, kind, time, who may know it, speaker, text with the words marked."""
-    who = f"{hit.speaker}: " if hit.speaker else ""
-    when, mark = moment(str(hit.at or "")), audience_mark(hit.audience)
+    who, mark = phrase("{}: ", hit.speaker), audience_mark(hit.audience)
+    when = moment(str(hit.at or ""))
     parts = [(as_record(part), is_hit) for part, is_hit in marked(hit.text, words)]
     text = "".join(f"|w{part}|n" if is_hit else part for part, is_hit in parts)
     return as_record(f"{hit.score:.2f} {hit.turn_id} {hit.kind} {when} {mark}{who}") + text
@@ -200,7 +190,7 @@ def message_line(
     that is not 0.
     """
     when, mark = moment(message.created_at), audience_mark(message.audience)
-    mark += f"[{state}] " if (state := line_state(message, removed)) else ""
+    mark += phrase("[{}] ", line_state(message, removed))
     text = message.content
     for call in message.tool_calls:
         function = call.get("function") or {}
@@ -208,7 +198,7 @@ def message_line(
     who = speaker_label(message, own_name)
     if most and len(text) > most:
         text = f"{text[:most]}…"
-    return as_record(f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}")
+    return f"{when} {mark}{who} ({message.channel or 'say'}): {text.strip()}"
 
 
 def summary_lines(record: SummaryRecord, state: str) -> str:
@@ -219,7 +209,7 @@ def summary_lines(record: SummaryRecord, state: str) -> str:
     )
     if record.coverage is not None:
         head += f", generation {record.generation}, kept {record.coverage:.0%}"
-    head += f", {record.unsupported} not in its source" if record.unsupported else ""
+    head += phrase(", {} not in its source", record.unsupported)
     return as_record(f"{head}\n{audience_mark(record.audience)}{record.text}")
 
 
@@ -235,29 +225,27 @@ def compaction_line(record: CompactionRecord, name: str) -> str:
 def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) -> Steps[list[str]]:
     """Explain the newest reply, or the newest that holds these words.
 
-    Only of what the viewer may see; with the whole prompt if `is_full`. Fires with escaped lines.
+    Only of what the viewer may see; with the whole prompt if `is_full`. Fires with records.
     """
-    speaks = script.tools.traits.speaks
+    name, speaks, lines = script.own_name, script.tools.traits.speaks, list[str]()
     replies = yield newest_lines(
         seen, lambda m: is_reply(m, speaks) and holds(spoken(m, speaks), words), 1
     )
-    message: Message | None = next(iter(replies), None)
     at, whose = script.runtime.refused or (0.0, PUBLIC)
-    name, refused = script.obj.key, utc_iso(at)
-    is_newer = at and (message is None or refused > message.created_at)
-    is_told = is_newer and not words and seen.shows(whose)
-    news = [f"Moderation refused a newer reply, {moment(refused)}."] if is_told else []
-    if message is None:
-        if not words:
-            return [*news, escaped(f"{name} has said nothing yet.")]
+    newest = max((message.created_at for message in replies), default="")
+    if at and not words and utc_iso(at) > newest and seen.shows(whose):
+        lines.append(f"Moderation refused a newer reply, {moment(utc_iso(at))}.")
+    for message in replies:
+        lines.append(f"{message.id} {message_line(message, name)}")
+        lines += explanation(message, seen, speaks)
+        if is_full:
+            prompt = whole_prompt(message, script.runtime)
+            gone = f"Its prompt is not kept: only those of the {PROMPTS_KEPT} newest turns are."
+            lines.append("The whole prompt:" if prompt else gone)
+            lines += [f"[{who}] {text}" for who, text in prompt]
+    if not replies and words:
         nowhere = f"`{words}` is in no reply of {name}."
-        return [escaped(f"{nowhere} What is near it: aihistory/search {name} = {words}")]
-    lines = [*news, f"{escaped(message.id)} {message_line(message, name)}"]
-    lines += map(as_record, explanation(message, seen, speaks))
-    if is_full:
-        parts = [
-            as_record(f"[{who}] {text}") for who, text in whole_prompt(message, script.runtime)
-        ]
-        gone = f"Its prompt is not kept: only those of the {PROMPTS_KEPT} newest turns are."
-        lines += ["The whole prompt:", *parts] if parts else [gone]
+        lines.append(f"{nowhere} What is near it: aihistory/search {name} = {words}")
+    elif not replies:
+        lines.append(f"{name} has said nothing yet.")
     return lines

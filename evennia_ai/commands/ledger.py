@@ -52,7 +52,7 @@ class CmdAIRemember(AssistantCommand):
         is_public = self.switch == "public" or (self.is_admin and self.switch != "private")
         note = acts.note(text, kind, is_public, self.is_admin)
         shown = f"({note.id}, {note.kind}): {note.text}"
-        answer = f"{acts.script.obj.key} will keep this in mind {shown}"
+        answer = f"{acts.script.own_name} will keep this in mind {shown}"
         if note.state == PROPOSED:
             answer = f"Proposed {shown}\nIt waits until staff approve it."
         elif note.audience != PUBLIC:
@@ -68,7 +68,7 @@ class CmdAIRemember(AssistantCommand):
     def do_forget(self) -> None:
         note, script = note_called(self._notes(), self.words()), self.assistant()
         script.ledger.change(note.id, WITHDRAWN, speaker_of(self.caller, script.obj))
-        self.tell(f"{script.obj.key} no longer uses note {note.id}.")
+        self.tell(f"{script.own_name} no longer uses note {note.id}.")
 
     def _notes(self) -> list[Note]:
         """The caller's notes."""

@@ -11,7 +11,7 @@ from evennia_ai.game.seeing import stable_id
 from evennia_ai.services import on_disk
 from evennia_ai.staff import lore as acts
 from evennia_ai.staff.cards import card_contents, export_book
-from evennia_ai.staff.show import as_record, counted
+from evennia_ai.staff.show import as_record, counted, phrase
 
 
 class CmdAILore(AssistantCommand):
@@ -62,7 +62,7 @@ class CmdAILore(AssistantCommand):
 
     def do_list(self) -> None:
         book = acts.book_named(self.args)
-        told = f", told to {book.tell}" if book.tell else ""
+        told = phrase(", told to {}", book.tell)
         head = f"{book.name}, known to {acts.know_text(book.know)}{told}:"
         self.listing(book.facts, lambda fact: as_record(acts.fact_line(fact)), head, head)
 
@@ -110,5 +110,5 @@ class CmdAILore(AssistantCommand):
         self.tell(f"Written: {path}")
 
     def do_test(self) -> Steps[None]:
-        lines = yield acts.found_lines(self.assistant(), self.words())
+        lines = yield acts.found_lines(self.assistant().obj, self.words())
         self.show(lines)

@@ -15,7 +15,7 @@ from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
-from evennia_ai.staff.show import as_records, audience_mark, moment
+from evennia_ai.staff.show import as_records, audience_mark, moment, phrase
 from evennia_ai.staff.status import memory_status
 
 
@@ -76,8 +76,7 @@ class CmdAIMemory(AssistantCommand):
         self.show((yield memory_status(self.assistant())))
 
     def do_entities(self) -> None:
-        script = self.assistant()
-        seen, name = self.seen(script), script.obj.key
+        _, seen, name = self.view()
         profiles = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
 
         def text(profile: Profile) -> str:
@@ -94,8 +93,7 @@ class CmdAIMemory(AssistantCommand):
         self.listing(profiles, text, head, empty)
 
     def do_facts(self) -> None:
-        script = self.assistant()
-        seen, name = self.seen(script), script.obj.key
+        _, seen, name = self.view()
         newest = sorted(seen.notes(), key=lambda note: note.at, reverse=True)
         living = sorted(newest, key=lambda note: STATES.index(note.state))
         entries = [*living, *seen.closed_notes()]
@@ -110,16 +108,16 @@ class CmdAIMemory(AssistantCommand):
             return self.act()
         held = sorted(script.memory.quarantine.sources.items(), key=lambda pair: pair[1]["at"])
         rows = [f"{p['name'] or 'a line'} ({each}), since {moment(p['at'])}" for each, p in held]
-        self.show(rows, f"{script.obj.key} has nobody in quarantine.")
+        self.show(rows, f"{script.own_name} has nobody in quarantine.")
         return None
 
     def do_rebuild(self) -> Steps[None]:
         script = self.assistant()
-        name, began = script.obj.key, time.monotonic()
+        name, began = script.own_name, time.monotonic()
         self.tell(f"Rebuilding {name}'s search index and semantic memory...")
         indexed, count = yield script.run_exclusive(lambda: rebuild_memory(script))
         seconds = time.monotonic() - began
-        restored = f"{count} memories were restored from the journal" if count else ""
+        restored = phrase("{} memories were restored from the journal", count)
         self.tell(
             f"{name}'s search index holds {indexed} items again, in {seconds:.1f} s. "
             f"{restored or 'No memory was missing'}."

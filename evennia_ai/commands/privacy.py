@@ -72,7 +72,9 @@ class CmdAIForget(AssistantCommand):
             return self._tell_state()
         typed = self.lhs.strip()
         people = self._people(typed)
-        whose = "you" if typed.lower() == "me" else f"`{typed}`"
+        whose = f"`{typed}`"
+        if typed.lower() == "me":
+            whose = "you"
         question = f"Forget all that {whose} ever said to any assistant? It cannot be undone."
         now = time.time()
         done = self._last.get("at", "")

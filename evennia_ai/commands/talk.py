@@ -49,12 +49,12 @@ class CmdAIPage(MuxCommand):  # type: ignore[misc]
         if not scripts or not message:
             return self.msg("Usage: page <assistant> = <message>")
         puppet = getattr(self.session, "puppet", None)
+        speaker = puppet or self.caller
         for script in scripts:
-            body = script.obj
-            name = escaped(name_of(body, puppet or self.caller))
-            text = message
+            body, text = script.obj, message
+            name = escaped(name_of(body, speaker))
             if text.startswith(":"):
-                text = f"{name_of(puppet or self.caller, body)} {text[1:].strip()}"
+                text = f"{name_of(speaker, body)} {text[1:].strip()}"
             heard = body.hear_page(self.caller, text, puppet)
             if is_ignored(self.caller):
                 self.msg(
@@ -66,7 +66,9 @@ class CmdAIPage(MuxCommand):  # type: ignore[misc]
                 self.msg(f"{name} is switched off and will not answer for now.")
             self.msg(f"You paged |c{name}|n with: '{escaped(message)}'.")
         if rest:
-            word = self.cmdstring.strip() if self.cmdstring.strip() in _WORDS else _WORDS[0]
+            word = self.cmdstring.strip()
+            if word not in _WORDS:
+                word = _WORDS[0]
             self.caller.execute_cmd(f"{word} {', '.join(rest)} = {message}", session=self.session)
 
 
@@ -79,12 +81,13 @@ def _addressed(text: str) -> tuple[list[Any], list[str], str]:
     if not equals:
         listed, _, message = text.partition(" ")
     names = [name.strip() for name in listed.split(",") if name.strip()]
-    scripts, rest = [], []
-    for name in names if message.strip() else ():
+    scripts, rest, message = [], [], message.strip()
+    if not message:
+        return scripts, rest, message
+    for name in names:
         is_account = AccountDB.objects.filter(username__iexact=name.lstrip("*")).exists()
-        script = None if is_account else named(name)
-        if script is None:
+        if is_account or (script := named(name)) is None:
             rest.append(name)
         else:
             scripts.append(script)
-    return scripts, rest, message.strip()
+    return scripts, rest, message

@@ -44,7 +44,11 @@ class Step:
         text = typed or self.default
         if text.isdecimal() and 0 < int(text) <= len(self.numbered):
             text = self.numbered[int(text) - 1]
-        return None if text == "none" else AssistantConfig.parsed(self.name, text)
+        if self.name == "name":
+            return good_name(text)
+        if text == "none":
+            return None
+        return AssistantConfig.parsed(self.name, text)
 
 
 STEPS = (
@@ -96,8 +100,7 @@ def ask_builder(asked: Any, maker: Any) -> None:
         typed = raw_string.strip()
         try:
             if place < len(steps):
-                value = steps[place].value(typed) if place else good_name(typed or free_name)
-                answers[steps[place].name] = value
+                answers[steps[place].name] = steps[place].value(typed)
                 return "ask", {"place": place + 1}
             if typed.lower() not in ("", "y", "yes"):
                 raise AssistantError("Type 'yes' to make it, 'back' or 'quit'.")

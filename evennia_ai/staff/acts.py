@@ -61,14 +61,16 @@ _REASONS = {
 def check_owner(script: AssistantScript, person: TypedObject) -> None:
     """Raise `Refusal` if somebody may not change an assistant."""
     if not script.may_change(person):
-        raise Refusal(f"You may not change {script.obj.key}: it belongs to somebody else.")
+        raise Refusal(f"You may not change {script.own_name}: it belongs to somebody else.")
 
 
 def line_state(message: Message, removed: Collection[str]) -> str:
     """What became of a line, in a word; empty for most. `removed` are the ids of those removed."""
     if message.id in removed:
         return "removed"
-    return "corrected" if message.metadata.get(CORRECTS) else ""
+    if message.metadata.get(CORRECTS):
+        return "corrected"
+    return ""
 
 
 def note_called(notes: Iterable[Note], text: str) -> Note:
@@ -125,7 +127,7 @@ class Acts:
             return maybeDeferred(self.put_to_sleep, act == "sleep")
         if act in DECISIONS:
             return maybeDeferred(self._decide, DECISIONS[act], wanted)
-        if act == "correct" and self.seen.entry(wanted) is None:
+        if act == "correct" and self.seen.by_ids([wanted]):
             return self.correct_line(wanted, text)
         if act in ("forget", "correct"):  # they change the body: no tick may run then
             return self.script.run_exclusive(lambda: self._change_entry(wanted, text, act))
@@ -133,30 +135,29 @@ class Acts:
 
     def switch(self, on: bool) -> str:
         """Switch it on, or off with the turn that it thinks about."""
-        script, name = self.script, self.script.obj.key
+        script, name = self.script, self.script.own_name
         script.store.set("enabled", on)
         if on:
             if not script.is_active:
                 script.start()
             return f"{name} is switched on."
-        cancelled = " Its current turn is cancelled." if script.stop_thinking() else ""
+        says = f"{name} is switched off."
+        if script.stop_thinking():
+            says += " Its current turn is cancelled."
         script.runtime.give_up()
         script.save_queue()
-        return f"{name} is switched off.{cancelled} It still hears what is said."
+        return f"{says} It still hears what is said."
 
     def put_to_sleep(self, sleeps: bool) -> str:
         """Send it to sleep, or wake it."""
-        script, name = self.script, self.script.obj.key
+        script, name = self.script, self.script.own_name
         if (script.state.mode == "sleep") == sleeps:
             raise Refusal(f"{name} is {'asleep' if sleeps else 'awake'} already.")
-        says = "wakes up"
-        if sleeps:
-            script.fall_asleep()
-            says = "falls asleep"
-        else:
-            script.wake()
-        off = "" if script.enabled else " (It is switched off and does not think.)"
-        return f"{name} {says}.{off}"
+        act, says = (script.fall_asleep, "falls asleep.") if sleeps else (script.wake, "wakes up.")
+        act()
+        if not script.enabled:
+            says += " (It is switched off and does not think.)"
+        return f"{name} {says}"
 
     @inlineCallbacks
     def compacted(self, instructions: str | None = None) -> Steps[str]:
@@ -165,7 +166,7 @@ class Acts:
         Over the spend limit there are no notes, and the summary is extractive. A pause after a
         rollback also ends if there is nothing to compact, but not if the compaction fails.
         """
-        script, name = self.script, self.script.obj.key
+        script, name = self.script, self.script.own_name
         job = Compaction(script, MANUAL, instructions=instructions, noted=True)
         outcome: Outcome = yield script.run_exclusive(job.run)
         line = outcome_line(name, outcome)
@@ -182,7 +183,7 @@ class Acts:
         script.survived(
             "a compaction", lambda: self.compacted().addCallback(script.tell_staff), None
         )
-        begins = f"{script.obj.key} begins to compact."
+        begins = f"{script.own_name} begins to compact."
         return f"{begins} Its report will stand on the page Summaries."
 
     def newest_reply(self, askers: Collection[str] = (), used: bool = False) -> Message:
@@ -197,7 +198,7 @@ class Acts:
             is_theirs = not askers or message.metadata.get(ASKER) in askers
             if is_theirs and is_reply(message, speaks) and not (used and message.id in unused):
                 return message
-        name, whom = self.script.obj.key, "you" if askers else "anybody"
+        name, whom = self.script.own_name, "you" if askers else "anybody"
         raise Refusal(f"{name} has given {whom} no answer that is still at hand.")
 
     def undo(self, askers: Collection[str] = ()) -> str:
@@ -212,7 +213,7 @@ class Acts:
         groups = by_speaker(self.seen.by_ids(_answered(reply)))
         if not groups:
             raise Refusal("It answered nobody's line, so there is nothing to answer again.")
-        group, name = groups[0], script.obj.key
+        group, name = groups[0], script.own_name
         is_paged = any(event.channel == "page" for event in group.events)
         if not script.enabled:
             raise Refusal(f"{name} is switched off.")
@@ -234,7 +235,7 @@ class Acts:
         message: Message = yield self._found(words)
         if not self._take_back("removed", [message]):
             raise Refusal(f"It is removed already: {self.quoted(message)}")
-        restored = f"aihistory/restore {self.script.obj.key} = {message.id}"
+        restored = f"aihistory/restore {self.script.own_name} = {message.id}"
         return f"Removed: {self._named(message)} To restore it: {restored}"
 
     @inlineCallbacks
@@ -266,7 +267,7 @@ class Acts:
     @inlineCallbacks
     def correct_line(self, words: str, text: str) -> Steps[str]:
         """Put another text into the place of a line that is still live."""
-        line, name = (yield self._found(words)), self.script.obj.key
+        line, name = (yield self._found(words)), self.script.own_name
         text = storable(" ".join(text.split()))
         used = self._used_versions(line)
         if not used:
@@ -318,14 +319,14 @@ class Acts:
             if alike:
                 return (wanted or alike)[0]
             yield pause()
-        raise Refusal(f"`{words}` is in no line that {self.script.obj.key} has heard or said.")
+        raise Refusal(f"`{words}` is in no line that {self.script.own_name} has heard or said.")
 
     def _check_answered(self, people: Collection[str]) -> None:
         """Raise `Refusal` while a line of one of these people waits for an answer."""
         script = self.script
         waiting = {each.speaker_id for each in filter(wants_answer, script.runtime.pending())}
         if script.enabled and not waiting.isdisjoint(people):
-            raise Refusal(f"{script.obj.key} is answering already. Wait for that answer.")
+            raise Refusal(f"{script.own_name} is answering already. Wait for that answer.")
 
     def _used_versions(self, line: Message) -> list[Message]:
         """What is used of a line and its corrections."""
@@ -337,12 +338,12 @@ class Acts:
     def _said_with(self, reply: Message) -> list[Message]:
         """A reply, and what else was said in answer to the same lines, up to it."""
         speaks, answers = self.script.tools.traits.speaks, _answered(reply)
-        near = self.seen.around(reply.id) if answers else ()
-        return [reply] + [
+        said = [
             message
-            for message in near
-            if message.id < reply.id and is_reply(message, speaks) and _answered(message) == answers
+            for message in self.seen.around(reply.id)
+            if message.id < reply.id and is_reply(message, speaks)
         ]
+        return [reply, *(each for each in said if answers and _answered(each) == answers)]
 
     def _take_back(self, act: str, lines: Sequence[Message]) -> bool:
         """Use lines no more; returns whether one of them was used until now."""
@@ -355,7 +356,7 @@ class Acts:
     def _with_results(self, lines: Sequence[Message]) -> list[Message]:
         """Lines with the results of their calls."""
         calls = {call for line in lines for call in call_ids(line)}
-        near = self.seen.around(lines[0].id) if calls else ()
+        near = self.seen.around(lines[0].id)
         return [*lines, *(m for m in near if m.role == "tool" and m.tool_call_id in calls)]
 
     def note(self, text: str, kind: str, is_public: bool, is_staff: bool) -> Note:
@@ -418,7 +419,7 @@ class Acts:
 
     def quarantine(self, player: str = "") -> str:
         """Use nothing any more of what a player said, with all their characters."""
-        name, people = self.script.obj.key, people_called(player)
+        name, people = self.script.own_name, people_called(player)
         names = {each: str(getattr(find(each), "key", player)) for each in people}
         if not self._quarantine.add(names):
             raise Refusal(f"{player} is in quarantine already.")
@@ -435,7 +436,7 @@ class Acts:
         if not held.release(people):
             raise Refusal(f"{player} is not in quarantine.")
         self._audit("released", people=list(people))
-        return f"{self.script.obj.key} uses again what {player} said."
+        return f"{self.script.own_name} uses again what {player} said."
 
     @property
     def _quarantine(self) -> Quarantine:

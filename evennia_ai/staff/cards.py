@@ -22,7 +22,7 @@ from evennia_ai.errors import Refusal
 from evennia_ai.game.seeing import speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, in_order, utc_iso
-from evennia_ai.history.stored import as_dict
+from evennia_ai.history.stored import as_dict, as_text
 from evennia_ai.options import check_option
 from evennia_ai.rag_memory.entities import unmet_id
 from evennia_ai.staff.bodies import good_name, new_body
@@ -58,10 +58,11 @@ def file_data(name: str) -> "Deferred[bytes]":
     def load() -> bytes:
         if not path.is_file():
             names = file_names()
-            more = f" and {len(names) - FILES} more" if len(names) > FILES else ""
-            there = ", ".join(names[:FILES]) + more
-            listed = f" There are: {there}." if names else " The folder is empty."
-            raise Refusal(f"there is no file `{path.name}` in {path.parent}.{listed}")
+            there = ", ".join(names[:FILES])
+            if len(names) > FILES:
+                there += f" and {len(names) - FILES} more"
+            listed = f"There are: {there}." if names else "The folder is empty."
+            raise Refusal(f"there is no file `{path.name}` in {path.parent}. {listed}")
         if path.stat().st_size > FILE_BYTES:
             raise Refusal(f"the file is larger than {FILE_BYTES:,} bytes")
         return path.read_bytes()
@@ -132,17 +133,20 @@ def usable_card(file: str, name: str) -> Steps[Card]:
 def options_of(card: Card) -> dict[str, Any]:
     """The options that a card sets, in their stored form; raises `ConfigError`."""
     values: dict[str, Any] = {"examples": card.examples or None, "greetings": card.greetings}
-    values |= {"persona": card.persona} if card.persona else {}
+    if card.persona:
+        values["persona"] = card.persona
     return {name: check_option(name, value) for name, value in values.items()}
 
 
 def take_card(script: AssistantScript, card: Card, file: str, by: str) -> list[str]:
     """Give an assistant what a card says, all of it or nothing; returns a report in lines."""
-    book = book_for(script.obj.key, f"npc:{script.obj.stable_id}") if card.lore else None
+    notes = list[str]()
     with script.store.transaction():
         Tuning(script, by, is_admin=False).set(options_of(card))
         script.store.set(KEY, {"file": file, "json": json.dumps(card.original)}, CATEGORY)
-        notes = take_book(card.lore, book, file, is_of_card=True)[1] if book else []
+        if card.lore:
+            book = book_for(script.own_name, f"npc:{script.obj.stable_id}")
+            _, notes = take_book(card.lore, book, file, is_of_card=True)
     script.log(f"{by} imports the card {file}")
     script.audit("card", act="import", file=file, by=by)
     lore = [f"Lorebook: {note}" for note in notes]
@@ -170,7 +174,7 @@ def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
     form = form.strip().lower() or "png"
     config, body = script.config, script.obj
     stored = as_dict(script.store.get(KEY, CATEGORY))
-    original = json.loads(stored["json"]) if isinstance(stored.get("json"), str) else None
+    original = json.loads(as_text(stored.get("json")) or "null")
     card = Card(
         body.key,
         persona=config.persona,

@@ -10,7 +10,7 @@ from evennia_ai.errors import ConfigError
 from evennia_ai.history.stored import as_dict, as_text, as_time
 from evennia_ai.kinds import shown
 from evennia_ai.options import OPTIONS, OWN_LIMITS, PRESETS, AssistantConfig, check_option
-from evennia_ai.staff.show import ago
+from evennia_ai.staff.show import ago, phrase
 from evennia_ai.turns.spend_book import lifts
 
 # The Attribute with what the newest change replaced, by whom and when; None stands for a default.
@@ -51,7 +51,7 @@ class Tuning:
             label, now, was = f"{name}.{key}", now.get(key), was.get(key)
         if is_default:
             says = "is the default again:"
-        lines = [f"{script.obj.key}: {label} {says} {shown(now).removesuffix('.')}."]
+        lines = [f"{script.own_name}: {label} {says} {shown(now).removesuffix('.')}."]
         if was != now:
             lines.append(f"It was: {shown(was)}")
         news = script.state.configuration.problems
@@ -80,7 +80,7 @@ class Tuning:
 
     def undo(self) -> list[str]:
         """Bring back what options were before the newest change; done twice, that comes back."""
-        script, name = self.script, self.script.obj.key
+        script, name = self.script, self.script.own_name
         last = as_dict(script.store.get(FORMER, CATEGORY))
         was = {option: old for option, old in as_dict(last.get("was")).items() if option in OPTIONS}
         if not was:
@@ -101,7 +101,7 @@ class Tuning:
             raise ConfigError(f"There is no preset `{name}`. Presets: {', '.join(PRESETS)}.")
         self.set(PRESETS[name])
         sets = ", ".join(PRESETS[name])
-        return [f"{self.script.obj.key} takes the preset {name}, which sets {sets}."]
+        return [f"{self.script.own_name} takes the preset {name}, which sets {sets}."]
 
 
 def option_called(text: str) -> tuple[str, str]:
@@ -115,7 +115,7 @@ def option_called(text: str) -> tuple[str, str]:
     names = [wanted] if wanted in OPTIONS else [n for n in OPTIONS if n.startswith(wanted)]
     if not names:
         close = " or ".join(difflib.get_close_matches(wanted, OPTIONS, n=3))
-        hint = f" Do you mean {close}?" if close else ""
+        hint = phrase(" Do you mean {}?", close)
         raise ConfigError(
             f"There is no option `{text}`.{hint} `aiconfig <assistant>` lists them all."
         )

@@ -24,7 +24,6 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.urls import get_resolver
 from django.utils.module_loading import import_string
 from twisted.internet.defer import inlineCallbacks, maybeDeferred
-from twisted.python.failure import Failure
 
 from evennia_ai import checks, conf, services
 from evennia_ai.assistant_script import shared_spend
@@ -36,8 +35,8 @@ from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.servers import USABLE_TOKENS, LocalServer, find_servers
 from evennia_ai.models import Event
 from evennia_ai.processes import NAMES, is_running, pid_file, pids
-from evennia_ai.staff.show import counted
-from evennia_ai.staff.status import game_usage, status_lines
+from evennia_ai.staff.show import counted, phrase
+from evennia_ai.staff.status import status_lines, usage_facts
 from evennia_ai.turns.assistant import SCRIPT, is_sound
 
 # Less room than this on a disk is worth a remark.
@@ -58,7 +57,7 @@ class Check:
     def line(self) -> str:
         """The finding as one line of plain text."""
         mark = {True: "ok  ", False: "BAD ", None: "note"}[self.ok]
-        remedy = f" -> {self.remedy}" if self.remedy else ""
+        remedy = phrase(" -> {}", self.remedy)
         return " ".join(f"{mark} {self.name}: {self.detail}{remedy}".split("\n"))
 
 
@@ -69,8 +68,7 @@ def check_settings(in_game: bool) -> Check:
     """The settings by Django's system checks."""
     problems = sorted(checks.check_settings(), key=lambda problem: -problem.level)
     if problems:
-        worst, others = problems[0], len(problems) - 1
-        more = f" (and {others} more: `evennia check`)" if others else ""
+        worst, more = problems[0], phrase(" (and {} more: `evennia check`)", len(problems) - 1)
         found = _fault if worst.level >= ERROR else _remark
         return found(f"{worst.id}: {worst.msg}{more}", worst.hint or "")
     base = conf.setting("LLM_API_BASE")
@@ -83,7 +81,9 @@ def check_game(in_game: bool) -> Check:
     """The game's processes, and whether they run with the settings that hold now."""
     processes, files = pids(settings.GAME_DIR), Path(settings.GAME_DIR, "server", "conf")
     if not processes:
-        return _fine("it runs") if in_game else _remark("it does not run", "Type: evennia start")
+        if in_game:
+            return _fine("it runs")
+        return _remark("it does not run", "Type: evennia start")
     if missing := [name for name in NAMES if name not in processes]:
         remedy = "Type: evennia start. The end of `server/logs/server.log` may say why it stopped."
         return _fault(f"its {missing[0].title()} does not run", remedy)
@@ -131,7 +131,7 @@ def check_tools(in_game: bool) -> Check:
     tools = usable_tools(features, lambda error: broken.append(str(error)))
     if not broken:
         return _fine(f"{len(tools)} tools can be used")
-    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    more = phrase(" (and {} more)", len(broken) - 1)
     remedy = "Repair it or remove it from the setting; assistants do without it."
     return _fault(f"{broken[0]}{more}", remedy)
 
@@ -222,9 +222,9 @@ def check_assistants(in_game: bool) -> Check:
     found, scripts = [*_without_script()], all_assistants()
     for script in scripts:
         try:
-            found += _findings(script, reads_all, script.obj.key)
+            found += _findings(script, reads_all, script.own_name)
         except Exception as error:  # noqa: BLE001 - a fault of one assistant is a line
-            what = f"{script.obj.key}: {type(error).__name__}: {error}"
+            what = f"{script.own_name}: {type(error).__name__}: {error}"
             found.append(_fault(what, "The server log says more."))
     if worst := [each for each in found if each.ok is False] or found:
         remedies = dict.fromkeys(each.remedy for each in worst)
@@ -286,7 +286,7 @@ def check_mind(in_game: bool) -> Check:
 
 def check_spend(in_game: bool) -> Check:
     """What model calls may cost in a day or month, and what they did."""
-    spent = game_usage(shared_spend(), time.time())
+    spent = usage_facts(shared_spend(), time.time())
     limits = ", ".join(spent["caps"]) or "none"
     detail = f"limits: {limits}; today {spent['today']}, this month {spent['this_month']}"
     if conf.runs_here(conf.model_name()):
@@ -351,7 +351,7 @@ def _local_choices() -> Steps[str]:
         first, *others = server.models
         lines = " and ".join(server.settings(first))
         choices += f": set {lines} in server/conf/secret_settings.py, then restart"
-        choices += f" (other models: {', '.join(others)})." if others else "."
+        choices += phrase(" (other models: {})", ", ".join(others)) + "."
     return choices
 
 
@@ -406,7 +406,15 @@ def run_checks(
     """
     found = []
     for check in which:
-        result = yield maybeDeferred(check, in_game).addErrback(_as_fault)
+        try:
+            result = yield maybeDeferred(check, in_game)
+        except DatabaseError as error:
+            result = unreadable(error)
+        except Exception as error:  # noqa: BLE001 - a finding, too
+            detail = f"{type(error).__name__}: {error}".split("\n")[0]
+            if key := conf.setting("LLM_API_KEY"):
+                detail = detail.replace(str(key), "***")
+            result = _fault(detail, "Install the package again, or report this.")
         found.append(replace(result, name=name_of(check)))
         show(found[-1])
     return found
@@ -427,19 +435,10 @@ def unreadable(error: BaseException) -> Check:
     return _fault(f"{type(error).__name__}: {error}", remedy)
 
 
-def _as_fault(failure: Failure) -> Check:
-    """A check's exception as a finding that does not show the configured key."""
-    if failure.check(DatabaseError):
-        return unreadable(failure.value)
-    detail = f"{failure.type.__name__}: {failure.getErrorMessage()}"
-    key = conf.setting("LLM_API_KEY")
-    if isinstance(key, str) and key:
-        detail = detail.replace(key, "***")
-    return _fault(detail.split("\n")[0], "Install the package again, or report this.")
-
-
 def verdict(found: Iterable[Check]) -> str:
     """The findings in one line."""
     found = list(found)
     bad = sum(check.ok is False for check in found)
-    return f"{bad} of {len(found)} checks found a fault." if bad else "All is well."
+    if bad:
+        return f"{bad} of {len(found)} checks found a fault."
+    return "All is well."

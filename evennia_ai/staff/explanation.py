@@ -15,7 +15,7 @@ from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.seen import Seen
-from evennia_ai.staff.show import audience_mark, counted, cuts, moment, price, short
+from evennia_ai.staff.show import audience_mark, counted, cuts, moment, phrase, price, short
 from evennia_ai.turns.runtime import Runtime
 
 BEGINNING_CHARS = 60
@@ -62,12 +62,13 @@ def explanation(message: Message, seen: Seen, speaks: Speaks) -> list[str]:
         "Memories it read in full:": dict.fromkeys(trace.opened),
     }
     for what, scores in lists.items():
-        lines += [what, *_sources(scores, seen, speaks)] if scores else []
+        if scores:
+            lines += [what, *_sources(scores, seen, speaks)]
     lines += [f"Its model wrote no answer and was asked again: {fault}" for fault in trace.faults]
     if trace.moderated:
         lines.append("Moderation replaced or refused part of what its model wrote.")
     tools = [*trace.tools, *(call["function"]["name"] for call in message.tool_calls)]
-    cached = f" ({trace.cached_tokens:,} cached)" if trace.cached_tokens else ""
+    cached = phrase(" ({:,} cached)", trace.cached_tokens)
     tokens = f"{trace.prompt_tokens:,} tokens in{cached}, {trace.completion_tokens:,} out"
     return [
         *lines,
@@ -151,7 +152,7 @@ def _derived(seen: Seen, wanted: str) -> str:
         for item in profile.observations:
             if item.id == wanted:
                 return _source(item.at, item.audience, f"observation of {profile.name}", item.text)
-    fact = next((fact for fact in lore().facts() if fact.id == wanted), None)
-    if fact is not None and seen.shows(STAFF if fact.tell else PUBLIC):
-        return _source("", PUBLIC, "lore", f"{', '.join(fact.keys)}: {fact.text}")
+    for fact in lore().facts():
+        if fact.id == wanted and (not fact.tell or seen.shows(STAFF)):
+            return _source("", PUBLIC, "lore", f"{', '.join(fact.keys)}: {fact.text}")
     return ""

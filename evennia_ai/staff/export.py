@@ -43,7 +43,7 @@ def export_assistant(script: AssistantScript) -> Steps[Path]:
         "ids": [script.scope, body.stable_id],
         "name": body.key,
         "typeclass": body.typeclass_path,
-        "location": body.location.key if body.location else None,
+        "location": getattr(body.location, "key", None),
         "description": str(body.db.desc or ""),
         "config": {name: getattr(script.config, name) for name in OPTIONS},
         "aliases": sorted(body.aliases.all()),
@@ -91,7 +91,9 @@ def _plain(value: object) -> Any:
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset | deque):
         return [_plain(each) for each in value]
-    return value if isinstance(value, str | int | float | None) else str(value)
+    if isinstance(value, str | int | float | None):
+        return value
+    return str(value)
 
 
 class Row(BaseModel):

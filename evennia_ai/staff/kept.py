@@ -48,8 +48,9 @@ class Kept:
 
 def kept_line(kept: Kept) -> str:
     """One thing that is kept: its id, what it is, when, and its words."""
-    others = "" if kept.is_own else ", from others' words, too"
-    head = f"{kept.item.id} {kept.kind}, {moment(kept.at)}{others}"
+    head = f"{kept.item.id} {kept.kind}, {moment(kept.at)}"
+    if not kept.is_own:
+        head += ", from others' words, too"
     return f"{head}: {audience_mark(kept.item.audience)}{kept.text}"
 
 
@@ -104,21 +105,23 @@ class KeptOf:
         """Fires with the thing whose id begins so; otherwise `Refusal`."""
         things = yield self.all()
         found = [each for each in things if each.item.id.startswith(wanted.strip().lower())]
-        hint = f"`{wanted}`. `ai/me {self.script.obj.key}` lists what it keeps about you."
+        hint = f"`{wanted}`. `ai/me {self.script.own_name}` lists what it keeps about you."
         return only_one(found, f"There is nothing called {hint}", f"Several begin with {hint}")
 
     @inlineCallbacks
     def drop(self, kept: Kept) -> Steps[str]:
         """Take something back; fires with a sentence."""
-        name = self.script.obj.key
+        name = self.script.own_name
         if not kept.is_own:
             raise Refusal(
                 f"It rests on what others said, too. Put your own words beside it: ai/me {name} = "
                 f"{kept.item.id}: <text>. Staff can do more: ai/report {name} = <what is wrong>"
             )
         yield self.script.run_exclusive(lambda: self._exchange(kept, lambda: None))
-        said = " What you said yourself stays in the talk; aiforget takes it out."
-        return f"{name} no longer uses: {kept.text}{said if kept.is_said else ''}"
+        says = f"{name} no longer uses: {kept.text}"
+        if kept.is_said:
+            says += " What you said yourself stays in the talk; aiforget takes it out."
+        return says
 
     @inlineCallbacks
     def correct(self, kept: Kept, text: str) -> Steps[str]:
@@ -152,7 +155,7 @@ class KeptOf:
             waits = " Staff decide whether it is for all to know."
         if waits and kept.kind == "note":
             return f"Proposed: {text}{waits}"
-        return f"{script.obj.key} keeps of you now: {text}{waits}"
+        return f"{script.own_name} keeps of you now: {text}{waits}"
 
     @inlineCallbacks
     def _exchange(self, kept: Kept, put: Callable[[], None]) -> Steps[None]:

@@ -7,7 +7,7 @@ from evennia import DefaultObject
 from evennia.locks.lockhandler import get_all_lockfuncs
 from twisted.internet.defer import inlineCallbacks
 
-from evennia_ai.assistant_script import AssistantScript, all_assistants
+from evennia_ai.assistant_script import all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.cards.books import (
     EVERYBODY,
@@ -24,6 +24,7 @@ from evennia_ai.game.seeing import find, stable_id
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.kinds import Allowed, Lock, Values
 from evennia_ai.rag_memory.finder import next_id
+from evennia_ai.staff.show import phrase
 
 NAME_CHARS = 60
 _ALL = ("everybody", "all", "all()")
@@ -106,17 +107,16 @@ def take_book(
     if not read.facts:
         raise Refusal("The file has no fact that can be used; nothing was changed.")
     books = lore().books()
-    if book.name.lower() in books and any(_is_barred(book, f, is_of_card) for f in book.facts):
+    barred = {
+        name: {_plain(fact) for fact in each.facts if _is_barred(each, fact, is_of_card)}
+        for name, each in books.items()
+    }
+    if barred.get(book.name.lower()):
         raise Refusal(
             f"{book.name} has locks, or facts that are off. Import under another name, or type "
             f"ailore/delete {book.name} first."
         )
-    barred = {
-        _plain(fact)
-        for each in books.values()
-        for fact in each.facts
-        if _is_barred(each, fact, is_of_card)
-    }
+    texts = set[str]().union(*barred.values())
     know, tell = _valid(read.know, read.tell)
     if is_of_card:
         know = book.know
@@ -126,23 +126,19 @@ def take_book(
         know, tell = _valid(entry.know, entry.tell)
         if is_of_card:
             know = ""
-        fact = replace(entry, id=f"w{number}", source=source, know=know, tell=tell)
-        if fact.on and _plain(fact) in barred:
-            fact = replace(fact, on=False)
-            off.append(fact.id)
+        name, is_off = f"w{number}", entry.on and _plain(entry) in texts
+        is_on = entry.on and not is_off
+        facts.append(replace(entry, id=name, source=source, know=know, tell=tell, on=is_on))
+        if is_off:
+            off.append(name)
         if (tell or book.tell) == NOBODY_HEARS:
-            unheard.append(fact.id)
-        facts.append(fact)
-    notes = []
-    if off:
-        why = "as these texts are locked or off in another book"
-        notes.append(f"Off until you look at them, {why}: {', '.join(off)}.")
-    if unheard:
-        why = "as their locks say so or cannot be read"
-        notes.append(f"Told to nobody, {why}: {', '.join(unheard)}.")
-    book = replace(book, facts=tuple(facts))
-    lore().save(book)
-    return book, notes
+            unheard.append(name)
+    lore().save(book := replace(book, facts=tuple(facts)))
+    notes = {
+        "Off until you look at them, as these texts are locked or off in another book": off,
+        "Told to nobody, as their locks say so or cannot be read": unheard,
+    }
+    return book, [f"{what}: {', '.join(ids)}." for what, ids in notes.items() if ids]
 
 
 def _is_barred(book: Book, fact: Fact, is_of_card: bool) -> bool:
@@ -189,14 +185,16 @@ def change(wanted: str, **values: Any) -> str:
         facts = (replace(f, **values) if fact in (None, f) else f for f in book.facts)
         lore().save(replace(book, facts=tuple(facts)))
     state = {True: "on", False: "off"}.get(values.get("on"), "changed")
-    return f"{f'Fact {fact.id} of' if fact else 'Book'} {book.name} is {state}."
+    what = f"Fact {fact.id} of" if fact else "Book"
+    return f"{what} {book.name} is {state}."
 
 
 def delete(wanted: str) -> str:
     """Delete a fact or a book; returns what is gone."""
     book, fact = place_of(wanted)
     lore().save(replace(book, facts=tuple(f for f in book.facts if fact not in (None, f))))
-    return f"{f'Fact {fact.id}' if fact else f'Book {book.name}'} is deleted."
+    what = f"Fact {fact.id}" if fact else f"Book {book.name}"
+    return f"{what} is deleted."
 
 
 class _Lock(Values):
@@ -214,7 +212,7 @@ def set_know(wanted: str, text: str, place: DefaultObject | None) -> str:
     `text` is `everybody`, an assistant's name, `here` (whoever is or lives in `place`), or a lock.
     """
     word = text.strip().lower()
-    bodies = (script.obj for script in all_assistants() if script.obj.key.lower() == word)
+    bodies = (script.obj for script in all_assistants() if script.own_name.lower() == word)
     if word in _ALL:
         know = EVERYBODY
     elif word == "here" and place is not None:
@@ -237,27 +235,30 @@ def know_text(know: str) -> str:
     kind, _, value = know.partition(":")
     if kind in ("npc", "place"):
         body = find(value)
-        name = body.key if body is not None else "somebody who is gone"
+        name = getattr(body, "key", "somebody who is gone")
         return name if kind == "npc" else f"whoever is or lives in {name}"
     return value or "everybody"
 
 
 def fact_line(fact: Fact) -> str:
     """A fact with its keys and locks, on one line."""
-    marks = [f"known to {know_text(fact.know)}"] if fact.know else []
-    marks += [f"told to {fact.tell}"] if fact.tell else []
-    marks += ["always"] if fact.always else []
-    marks += [] if fact.on else ["off"]
+    marks = {
+        f"known to {know_text(fact.know)}": fact.know,
+        f"told to {fact.tell}": fact.tell,
+        "always": fact.always,
+        "off": not fact.on,
+    }
     text = f"({fact.id}) {', '.join(fact.keys) or 'no key'}: {' '.join(fact.text.split())}"
-    return text + (f" [{'; '.join(marks)}]" if marks else "")
+    shown = "; ".join(mark for mark, holds in marks.items() if holds)
+    return text + phrase(" [{}]", shown)
 
 
 @inlineCallbacks
-def found_lines(script: AssistantScript, line: str) -> Steps[list[str]]:
-    """Fires with what a line said aloud finds, why, and why not."""
+def found_lines(body: DefaultObject, line: str) -> Steps[list[str]]:
+    """Fires with what a line said aloud finds for an assistant, why, and why not."""
     lines = []
-    for verdict in (yield verdicts(script.obj, line, line, PUBLIC)):
+    for verdict in (yield verdicts(body, line, line, PUBLIC)):
         keys = ", ".join(verdict.keys) or ("always" if verdict.fact.always else "meaning")
-        why_not = verdict.why_not.format(name=script.obj.key) or "used"
+        why_not = verdict.why_not.format(name=body.key) or "used"
         lines.append(f"{why_not}: {fact_line(verdict.fact)} (by {keys})")
     return lines or ["No fact is found: no key is in this line, and none is near in meaning."]

@@ -19,6 +19,7 @@ from evennia_ai.language.tables import table_of
 from evennia_ai.language.words import stem, telling_words
 from evennia_ai.llm_interaction.budget import TokenBudget
 from evennia_ai.models import Event
+from evennia_ai.turns.spend_book import Amount
 
 # Letters of Persian and Hindi, and the parts of an emoji, are joined or kept apart by these.
 _JOINERS = "\u200c\u200d"
@@ -77,10 +78,18 @@ def marked(text: str, query: str) -> list[tuple[str, bool]]:
     return [(part, stem(folded(part), code) in wanted) for part in parts]
 
 
+def phrase(form: str, value: object) -> str:
+    """A text with a value in it; empty if there is no value, or it is 0."""
+    return form.format(value) if value else ""
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun: ``1 message``, ``1,200 messages``."""
-    several = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else several}"
+    if number == 1:
+        return f"1 {noun}"
+    if noun.endswith("ry"):
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}s"
 
 
 def cell(text: object) -> str:
@@ -94,7 +103,9 @@ def cell(text: object) -> str:
 def short(text: str, most: int) -> str:
     """The beginning of a text, on one line."""
     text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[:most]}…"
+    if len(text) > most:
+        text = f"{text[:most]}…"
+    return text
 
 
 def moment(iso: str) -> str:
@@ -119,15 +130,18 @@ def private_to(audience: str) -> str:
         return "staff"
     if not is_private(audience):
         return ""
-    people = ((each, find(each)) for each in members(audience))
-    names = (name_of(obj) if obj else _GONE.format(each) for each, obj in people)
+    names = []
+    for each in members(audience):
+        person = find(each)
+        names.append(name_of(person) if person else _GONE.format(each))
     return ", ".join(sorted(names))
 
 
 def audience_mark(audience: str) -> str:
     """How a listing marks what is not public: ``[private: Bob] ``, ``[staff] ``, or nothing."""
-    names = private_to(audience)
-    return f"[{'' if audience == STAFF else 'private: '}{names}] " if names else ""
+    if audience == STAFF:
+        return "[staff] "
+    return phrase("[private: {}] ", private_to(audience))
 
 
 def speaker_label(message: Message, own_name: str) -> str:
@@ -136,20 +150,23 @@ def speaker_label(message: Message, own_name: str) -> str:
         return own_name
     if message.role == "tool":
         return f"result of {message.name or 'a tool'}"
-    return "summary" if message.is_summary else message.speaker_name or message.role
+    if message.is_summary:
+        return "summary"
+    return message.speaker_name or message.role
 
 
 def price(cost: float | None) -> str:
     """What something cost, in words; the price of some models is not known."""
-    return "no price known" if cost is None else f"${cost:.4f}" if cost else "$0"
+    if cost is None:
+        return "no price known"
+    return phrase("${:.4f}", cost) or "$0"
 
 
-def price_of(calls: int, cost: float, unpriced: int) -> str:
-    """What calls cost together, in words, of which `unpriced` are not part of the cost."""
-    if calls and unpriced >= calls:
+def price_of(spent: Amount) -> str:
+    """What calls cost together, in words; of some the price may not be known."""
+    if spent.calls and spent.unpriced >= spent.calls:
         return price(None)
-    others = f" + {unpriced} of unknown price" if unpriced else ""
-    return price(cost) + others
+    return price(spent.cost) + phrase(" + {} of unknown price", spent.unpriced)
 
 
 def cuts(event: TokenBudget) -> list[str]:
@@ -173,14 +190,12 @@ def event_line(event: Event) -> str:
 
     Characters stay stable ids: who acts behind a mask has no name here.
     """
-    facts = ", ".join(f"{key} {_named(value)}" for key, value in event.facts.items())
-    return f"{moment(utc_iso(event.at))} {event.assistant} {event.kind}: {facts}"
-
-
-def _named(value: object) -> object:
-    """A fact of an event, with a name in place of the stable id of an account."""
-    is_id = isinstance(value, str) and STABLE_ID.fullmatch(value) and value.startswith("a")
-    return getattr(find(value), "key", _GONE.format(value)) if is_id else value
+    facts = dict(event.facts)
+    for key, value in facts.items():
+        if isinstance(value, str) and STABLE_ID.fullmatch(value) and value.startswith("a"):
+            facts[key] = getattr(find(value), "key", _GONE.format(value))
+    told = ", ".join(f"{key} {value}" for key, value in facts.items())
+    return f"{moment(utc_iso(event.at))} {event.assistant} {event.kind}: {told}"
 
 
 class Slices(Sequence[Any]):

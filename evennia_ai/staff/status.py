@@ -1,7 +1,7 @@
 """The state of an assistant, as commands, pages and metrics show it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,14 +9,17 @@ from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.stored import aside
 from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import measure_fixed
+from evennia_ai.rag_memory.entity_store import EntityHandler
+from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction.compact import no_room, report_line
 from evennia_ai.sleep.compaction.plan import STALE
 from evennia_ai.sleep.sleeper import SleepReport
-from evennia_ai.staff.show import ago, counted, moment, price_of
+from evennia_ai.staff.show import ago, counted, moment, phrase, price_of
 from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder, SharedSpend
 from evennia_ai.turns.tools.execution import waiting_calls
 
@@ -29,19 +32,16 @@ UNCONSOLIDATED_SHOWN = 200
 BROKEN = "reading the state"
 
 
-def facts_or_trouble(
-    facts: Callable[["AssistantScript"], dict[str, Any]], script: "AssistantScript"
-) -> dict[str, Any]:
-    """The facts of an assistant; if they cannot be found, only its name and its last trouble."""
-    found = script.survived(BROKEN, lambda: facts(script), None)
-    return found or {"name": script.obj.key, "broken": script.runtime.last_error}
+def facts_or_trouble(script: "AssistantScript") -> dict[str, Any]:
+    """As `overview`; of an assistant whose state cannot be read, its name and last trouble."""
+    facts = script.survived(BROKEN, lambda: overview(script), None)
+    return facts or {"name": script.own_name, "broken": script.runtime.last_error}
 
 
 def status_or_trouble(script: "AssistantScript") -> list[str]:
     """As `status_lines`; of an assistant whose state cannot be read, what is wrong with it."""
-    name = script.obj.key
     return script.survived(BROKEN, lambda: status_lines(script), None) or [
-        f"{name} is broken.",
+        f"{script.own_name} is broken.",
         f"Last trouble: {script.runtime.last_error}",
         "`ai/doctor` looks for damaged Attributes; the server log says more.",
     ]
@@ -49,52 +49,62 @@ def status_or_trouble(script: "AssistantScript") -> list[str]:
 
 def status_lines(script: "AssistantScript") -> list[str]:
     """The state of an assistant, a line for each fact; call it on the reactor thread."""
-    runtime, state, body = script.runtime, script.state, script.obj
-    name, spent, shared = script.model_name, usage_facts(script), script.spend.shared
-    game_limits = [
-        _cap_line(cap)
-        for cap in shared.game_caps()
-        if not (cap.spares_own and shared.runs_here(name))
-    ]
-    learned = script.mind.model.facts(name).profile
-    last = script.history.last_compaction()
-    switched = "yes" if script.db.enabled is not False else "no (ai/start switches it on)"
+    runtime, state, body, spend = script.runtime, script.state, script.obj, script.spend
+    shared, name = spend.shared, script.model_name
+    spent = usage_facts(shared, script.now(), spend.holder, spend.caps())
+    caps = [c for c in shared.game_caps() if not (c.spares_own and shared.runs_here(name))]
+    switched = "yes"
+    if script.db.enabled is False:
+        switched = "no (ai/start switches it on)"
     if body.has_account:
         switched += "; somebody puppets the body, so it does not think"
     if not script.is_active:
         switched += "; its timer is stopped"
-    calls = len(waiting_calls(script))
-    waiting = f"Waiting for approval: {counted(calls, 'call')} (ai/approve {body.key})"
-    # Names of the talk are for admins.
-    bare = replace(last, report=replace(last.report, query="")) if last else None
-    trouble = f"{runtime.last_error} ({ago(script.now() - runtime.last_error_at)})"
-    return [
-        f"{body.key} ({room_name(script.obj)})",
-        f"Mode: {state.mode}" + (f", {state.phase}" if state.phase else ""),
-        f"Enabled: {switched}",
-        f"Model: {name}",
-        f"Speaks by: {script.limits().speech}",
-        *([f"Learned of the model: {'; '.join(learned)}"] if learned else []),
-        f"Mind: {script.mind.status()}",
-        f"Thinking now: {'yes' if runtime.lock.running is not None else 'no'}",
-        *_context_lines(script),
-        *stored_lines(script),
-        f"Waiting: {counted(len(runtime.queue), 'line')} heard and not yet thought about",
-        *([waiting] if calls else []),
-        f"Spent (UTC): today {spent['today']}; this month {spent['this_month']}; "
+    compacted = "never"
+    if last := script.history.last_compaction():
+        # Names of the talk are for admins.
+        bare = replace(last, report=replace(last.report, query=""))
+        compacted = f"{moment(last.at)} {report_line(body.key, bare)}"
+    trouble = "none"
+    if runtime.last_error:
+        trouble = f"{runtime.last_error} ({ago(script.now() - runtime.last_error_at)})"
+    waiting = ""
+    if calls := len(waiting_calls(script)):
+        waiting = f"{counted(calls, 'call')} (ai/approve {body.key})"
+    facts = {
+        "Mode": ", ".join(filter(None, (state.mode, state.phase))),
+        "Enabled": switched,
+        "Model": name,
+        "Speaks by": script.limits().speech,
+        "Learned of the model": "; ".join(script.mind.model.facts(name).profile),
+        "Mind": script.mind.status(),
+        "Thinking now": "no" if runtime.lock.running is None else "yes",
+        **_context(script),
+        **stored(script.history, body.journal, body.entities),
+        "Waiting": f"{counted(len(runtime.queue), 'line')} heard and not yet thought about",
+        "Waiting for approval": waiting,
+        "Spent (UTC)": f"today {spent['today']}; this month {spent['this_month']}; "
         f"limits: {', '.join(spent['caps']) or 'none of its own'}; "
-        f"of the game: {', '.join(game_limits) or 'none'}",
-        "Last compaction: "
-        + (f"{moment(last.at)} {report_line(body.key, bare)}" if last else "never"),
-        *_sleep_lines(state.last_sleep),
-        f"Since the server started: {answers_line(runtime.counts)}",
-        f"Last trouble: {trouble if runtime.last_error else 'none'}",
+        f"of the game: {', '.join(map(_cap_text, caps)) or 'none'}",
+        "Last compaction": compacted,
+        **_sleep(state.last_sleep),
+        "Since the server started": answers_line(runtime.counts),
+        "Last trouble": trouble,
+    }
+    return [
+        f"{body.key} ({room_name(body)})",
+        *as_lines(facts),
         *(f"Wrong setting: {problem}" for problem in state.configuration.problems),
         *(f"Warning: {warning}" for warning in warnings(script)),
     ]
 
 
-def _cap_line(cap: Cap) -> str:
+def as_lines(facts: Mapping[str, str]) -> list[str]:
+    """Facts as lines; empty ones are left out."""
+    return [f"{name}: {value}" for name, value in facts.items() if value]
+
+
+def _cap_text(cap: Cap) -> str:
     return f"{cap.shown(cap.limit)} a {cap.window}"
 
 
@@ -102,8 +112,7 @@ def spent_line(spent: Amount) -> str:
     """What was spent, in words; the offline model is not counted."""
     if not spent.calls:
         return "nothing"
-    cost = price_of(spent.calls, spent.cost, spent.unpriced)
-    return f"{counted(spent.calls, 'call')}, {spent.tokens:,} tokens, {cost}"
+    return f"{counted(spent.calls, 'call')}, {spent.tokens:,} tokens, {price_of(spent)}"
 
 
 def answers_line(counts: Counter[str]) -> str:
@@ -115,71 +124,75 @@ def answers_line(counts: Counter[str]) -> str:
     return f"{counted(answers, 'answer')}, {share} by the offline model, as no other answered"
 
 
-def _context_lines(script: "AssistantScript") -> list[str]:
+def _context(script: "AssistantScript") -> dict[str, str]:
+    """How full the context is, what sets its limit, and when it is compacted."""
     config, compaction, limits = script.config, compaction_state(script), script.limits()
-    asked = [event for event in script.budgets.events() if event.purpose in CONTEXTS]
+    prompts = [str(event) for event in script.budgets.events() if event.purpose in CONTEXTS]
     if compaction.startswith("on"):  # else the triggers do not fire
         compaction += (
             f"; in a lull from {config.compact_sleep_threshold:.0%} full, "
             f"at once from {config.compact_emergency_threshold:.0%}"
         )
     room, used = limits.room.tokens, script.usage()
-    return [
-        f"Context: {used:.1%} full, {round(used * room):,} of the {room:,} tokens left for talk in "
-        f"{limits.tokens:,} tokens ({limits.source[0]})",
-        f"Compaction: {compaction}",
-        f"Last prompt: {asked[-1] if asked else 'none since the server started'}",
-    ]
+    return {
+        "Context": f"{used:.1%} full, {round(used * room):,} of the {room:,} tokens left for talk "
+        f"in {limits.tokens:,} tokens ({limits.source[0]})",
+        "Compaction": compaction,
+        "Last prompt": ["none since the server started", *prompts][-1],
+    }
 
 
-def stored_lines(script: "AssistantScript") -> list[str]:
-    """How much an assistant has stored, a line a kind."""
-    history, journal = script.history, script.obj.journal
-    waiting = len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))
-    more = " or more" if waiting >= UNCONSOLIDATED_SHOWN else ""
+def stored(
+    history: HistoryHandler, journal: JournalHandler, entities: EntityHandler
+) -> dict[str, str]:
+    """How much an assistant has stored, a fact a kind."""
+    waiting = f"{len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))}"
+    if waiting == f"{UNCONSOLIDATED_SHOWN}":
+        waiting += " or more"
     live = sum(not message.is_summary for message in history.messages())
     archived = history.recorded[0] - live - len(history.tombstones())
-    return [
-        f"Messages: {live} live ({history.tokens():,} tokens), {archived} archived in "
+    return {
+        "Messages": f"{live} live ({history.tokens():,} tokens), {archived} archived in "
         f"{counted(history.segment_count(), 'segment')}",
-        f"Summaries: {len(history.summary_ids())}",
-        f"Journal: {journal.count()} entries, {waiting}{more} not yet consolidated",
-        f"Entity profiles: {len(script.obj.entities.profiles())}",
-    ]
+        "Summaries": str(len(history.summary_ids())),
+        "Journal": f"{journal.count()} entries, {waiting} not yet consolidated",
+        "Entity profiles": str(len(entities.profiles())),
+    }
 
 
 @inlineCallbacks
 def memory_status(script: "AssistantScript") -> Steps[list[str]]:
     """Counts of every kind of memory; fires with lines of text."""
-    indexed = yield script.memory.count()
+    indexed, works = (yield script.memory.count()), "does not work"
     try:
         status = yield script.mind.memories.status()
         own = yield script.mind.memories.ids(script.scope)
+        if status["ok"]:
+            works = "works"
+        semantic = f"{works} ({status['detail']}); {len(own)} memories"
     except AssistantError as error:
         semantic = f"does not work: {error}"
-    else:
-        works = "works" if status["ok"] else "does not work"
-        semantic = f"{works} ({status['detail']}); {len(own)} memories"
-    return [
-        f"Memory of {script.obj.key}",
-        f"Search index: {'cannot be read' if indexed is None else f'{indexed} items'}",
-        f"Semantic memory: {semantic}",
-        *stored_lines(script),
-    ]
+    facts = {
+        "Search index": "cannot be read" if indexed is None else f"{indexed} items",
+        "Semantic memory": semantic,
+        **stored(script.history, script.journal, script.entities),
+    }
+    return [f"Memory of {script.own_name}", *as_lines(facts)]
 
 
-def _sleep_lines(last: SleepReport) -> list[str]:
+def _sleep(last: SleepReport) -> dict[str, str]:
+    """When it slept last, and what came of each step."""
     if not last.at:
-        return ["Last sleep: never"]
-    lines = [f"Last sleep: {moment(utc_iso(last.at))}"]
+        return {"Last sleep": "never"}
+    facts = {"Last sleep": moment(utc_iso(last.at))}
     for name, entry in last.steps.items():
         outcome = "done"
         if not entry.get("success", True):
             outcome = f"failed: {entry.get('failure', 'the log says why')}"
         elif entry.get("skipped"):
             outcome = f"skipped: {entry.get('reason', '')}"
-        lines.append(f"  {name}: {outcome}")
-    return lines
+        facts[f"  {name}"] = outcome
+    return facts
 
 
 def compaction_state(script: "AssistantScript") -> str:
@@ -201,78 +214,76 @@ def compaction_state(script: "AssistantScript") -> str:
 
 def warnings(script: "AssistantScript") -> list[str]:
     """What does not work as configured, with the numbers."""
-    tools_left = measure_fixed(script).tools_left
-    name, place = script.obj.key, script.obj.location
-    limit, found = script.limits().tokens, []
+    name, place, limits = script.own_name, script.obj.location, script.limits()
+    found = []
     if place is None:
         found.append(f"{name} is nowhere and hears nothing: teleport it into a room")
     elif place.location is not None:
         found.append(f"{name} is carried by {place.key} and hears nothing: drop {name}")
-    for name_of_value, count in {**aside(script.store), **aside(script.journal.store)}.items():
+    for value, count in {**aside(script.store), **aside(script.journal.store)}.items():
         found.append(
-            f"{count} of `{name_of_value}` could not be read and are kept aside: "
+            f"{count} of `{value}` could not be read and are kept aside: "
             f"aihistory/export {name} writes them to a file"
         )
-    if tools_left:
+    if tools_left := measure_fixed(script).tools_left:
         found.append(
-            f"{tools_left} of the tools of {name} are not offered: they "
-            f"leave no room under the limit of {limit:,} tokens. {script.limits().source[1]}, "
+            f"{tools_left} of the tools of {name} are not offered: they leave no room under the "
+            f"limit of {limits.tokens:,} tokens. {limits.source[1]}, "
             "or switch tools off by `tool_levels`."
         )
-    elif reason := no_room(script.limits()):
+    elif reason := no_room(limits):
         found.append(reason)
     if cap := script.spend.reached():
         found.append(f"{cap} is reached: no replies {cap.until}")
     if script.spend.is_unpriced:
-        found.append(
-            f"nobody knows the price of {script.model_name}: limits of money do not count it"
-        )
+        model = script.model_name
+        found.append(f"nobody knows the price of {model}: limits of money do not count it")
     return found
 
 
 def room_name(body: "DefaultObject") -> str:
     """The name of the room that a body is in, or ``nowhere``."""
-    place = body.location
-    return place.key if place else "nowhere"
+    return str(getattr(body.location, "key", "nowhere"))
 
 
 def overview(script: "AssistantScript") -> dict[str, Any]:
     """One row of the list of assistants; `mode` is ``awake``, ``dreaming``, ``off`` and so on."""
-    mode = script.state.phase or script.state.mode
+    mode, cap, spent = script.state.mode, script.spend.reached(), script.spend.today()
+    shown = script.state.phase or mode
     if script.db.enabled is False:
-        mode = "off"
+        shown = "off"
     elif script.obj.has_account:
-        mode = "puppeted"
-    cap = script.spend.reached()
+        shown = "puppeted"
     return {
-        "name": script.obj.key,
+        "name": script.own_name,
         "room": room_name(script.obj),
-        "mode": mode,
+        "mode": shown,
+        "awake": mode == "awake",
         "model": script.model_name,
         "usage": script.usage(),
         "messages": len(script.history.messages()),
         "troubles": script.runtime.counts["troubles"] + script.runtime.counts["errors"],
         "trouble": script.runtime.last_error,
-        "today": spent_line(script.spend.today()),
-        "cap": f"{cap} is reached {cap.until}" if cap else "",
+        "queue": len(script.runtime.queue),
+        "counts": dict(script.runtime.counts),
+        "calls": spent.calls,
+        "tokens": spent.tokens,
+        "cached": spent.cached,
+        "cost": spent.cost,
+        "today": spent_line(spent),
+        "cap": phrase("{0} is reached {0.until}", cap),
         "answers": answers_line(script.runtime.counts),
     }
 
 
-def usage_facts(script: "AssistantScript") -> dict[str, Any]:
-    """What an assistant's calls cost today and this month, and the limits of that."""
-    spend, now = script.spend, script.now()
-    return _spent(spend.shared, spend.holder, now, spend.caps())
-
-
-def game_usage(shared: SharedSpend, now: float) -> dict[str, Any]:
-    """The same for the whole game."""
-    return _spent(shared, GAME, now, shared.game_caps())
-
-
-def _spent(shared: SharedSpend, holder: Holder, now: float, caps: Iterable[Cap]) -> dict[str, Any]:
+def usage_facts(
+    shared: SharedSpend, now: float, holder: Holder = GAME, caps: Iterable[Cap] | None = None
+) -> dict[str, Any]:
+    """What calls of the game or an assistant cost today and this month, and the limits of that."""
+    if caps is None:
+        caps = shared.game_caps()
     return {
         "today": spent_line(shared.spent(holder, "day", now)),
         "this_month": spent_line(shared.spent(holder, "month", now)),
-        "caps": [*map(_cap_line, caps)],
+        "caps": [*map(_cap_text, caps)],
     }

@@ -462,6 +462,11 @@ class Assistant:
         """What the body knows of people, places and things."""
         return self.obj.entities
 
+    @property
+    def own_name(self) -> str:
+        """The name of its body."""
+        return self.obj.key
+
     def seen(self, audience: str, trusted: bool = False) -> Seen:
         """The read gate: what a viewer may see of its life."""
         return Seen(self, audience, trusted)

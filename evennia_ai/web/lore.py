@@ -89,7 +89,7 @@ def books(visit: Visit) -> Steps[Shown]:
     script = next((each for each in scripts if str(each.pk) == asked), None)
     lines = list[str]()
     if script is not None and line:
-        lines = yield found_lines(script, line)
+        lines = yield found_lines(script.obj, line)
     shown = [
         {
             "name": book.name,
@@ -99,7 +99,7 @@ def books(visit: Visit) -> Steps[Shown]:
         }
         for book in lore().books().values()
     ]
-    names = [{"pk": str(each.pk), "key": each.obj.key} for each in scripts]
+    names = [(str(each.pk), each.own_name) for each in scripts]
     return {"books": shown, "names": names, "asked": asked, "q": line, "lines": lines}
 
 

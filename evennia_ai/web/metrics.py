@@ -2,18 +2,15 @@
 
 import queue
 import secrets
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from evennia_ai import conf
-from evennia_ai.staff.status import facts_or_trouble, overview
+from evennia_ai.staff.status import facts_or_trouble
 from evennia_ai.web.site import on_reactor
-
-if TYPE_CHECKING:
-    from evennia_ai.assistant_script import AssistantScript
 
 
 @require_safe
@@ -35,24 +32,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
         text = "Install the extra `metrics`: pip install 'evennia-ai[metrics]'"
         return HttpResponse(text, status=501, content_type="text/plain")
     try:
-        rows = on_reactor(lambda: [facts_or_trouble(_figures, each) for each in all_assistants()])
+        rows = on_reactor(lambda: [facts_or_trouble(each) for each in all_assistants()])
     except queue.Empty:
         return HttpResponse("The game is busy.", status=503, content_type="text/plain")
     return HttpResponse(generate_latest(_registry(rows)), content_type=CONTENT_TYPE_LATEST)
-
-
-def _figures(script: "AssistantScript") -> dict[str, Any]:
-    spent = script.spend.today()
-    return {
-        "calls": spent.calls,
-        "tokens": spent.tokens,
-        "cached": spent.cached,
-        "cost": spent.cost,
-        **overview(script),
-        "awake": script.state.mode == "awake",
-        "queue": len(script.runtime.queue),
-        "counts": dict(script.runtime.counts),
-    }
 
 
 # Gauges by the figure that each shows.

@@ -9,14 +9,14 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.game.seeing import find, stable_id
-from evennia_ai.history.archive import COMMITTED, SummaryRecord, absorbed_by, state_of
+from evennia_ai.history.archive import SummaryRecord, absorbed_by, state_of
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import ASKER, COMINGS, ROOM, SPEECH, Message, utc_iso
 from evennia_ai.kinds import Kind, shown
 from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.options import OPTIONS, PRESETS
-from evennia_ai.rag_memory.entities import Profile, current
+from evennia_ai.rag_memory.entities import current
 from evennia_ai.rag_memory.ledger import STATES
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction.compact import report_line
@@ -72,7 +72,7 @@ def talk(visit: Visit) -> Steps[Shown]:
 
     Of private talk alone if the address asks for that.
     """
-    name, speaks = visit.assistant.obj.key, visit.assistant.tools.traits.speaks
+    name, speaks = visit.assistant.own_name, visit.assistant.tools.traits.speaks
     wants = {key: visit.asked.get(key, "").strip() for key in ("who", "channel", "audience", "q")}
     who, words, channels = wants["who"].casefold(), wants["q"].casefold(), {wants["channel"]}
 
@@ -118,18 +118,20 @@ def scene(visit: Visit) -> Shown:
     for message in lines:
         to, verb = names.get(message.metadata.get(ASKER, ""), ""), message.channel or "say"
         if message.role == "user" and message.metadata.get(ANSWER):
-            to = script.obj.key
+            to = script.own_name
         if verb in (*SPEECH, *COMINGS):
             verb += "s"
         rows.append(_row(visit, message, said=spoken(message, speaks), to=to, verb=verb))
     note_look(visit, "scene", lines)
-    present = script.game.present() if chosen == now else ()
+    here = []
+    if chosen == now:
+        here = [str(person["key"]) for person in script.game.present()]
     return {
         "place": rooms.get(chosen, "Nowhere"),
         "rooms": list(rooms.items()),
         "chosen": chosen,
         "is_here": chosen == now,
-        "here": [str(person["key"]) for person in present],
+        "here": here,
         "lines": rows,
         "most": SCENE_LINES,
     }
@@ -140,7 +142,7 @@ def _row(visit: Visit, message: Message, **more: Any) -> Shown:
     made = (call["function"] for call in message.tool_calls)
     return plain(
         message,
-        who=speaker_label(message, visit.assistant.obj.key),
+        who=speaker_label(message, visit.assistant.own_name),
         calls=[f"{call['name']} {call['arguments']}" for call in made],
         state=line_state(message, visit.assistant.memory.quarantine.sources),
         **more,
@@ -159,7 +161,7 @@ def search(visit: Visit) -> Steps[Shown]:
     """What a search finds, with scores: that of the assistant itself, over everything."""
     words, hits = visit.asked.get("q", "").strip(), list[Any]()
     if words:
-        name = visit.assistant.obj.key
+        name = visit.assistant.own_name
         query = Query(words, FOUND, own_name=name, observations=True, tools=True)
         hits = yield visit.seen.search(query)
         note_look(visit, "search", hits)
@@ -171,7 +173,7 @@ def why(visit: Visit) -> Shown:
     script, seen, wanted = visit.assistant, visit.seen, visit.asked["message"]
     message = next(iter(seen.by_ids([wanted])), None)
     if message is None:
-        raise Http404(f"{script.obj.key} has no message {wanted}.")
+        raise Http404(f"{script.own_name} has no message {wanted}.")
     near = seen.around(wanted)
     if message in near:
         place = near.index(message)
@@ -207,7 +209,7 @@ def summaries(visit: Visit) -> Shown:
     note_look(visit, "summaries", newest)
     script = visit.assistant
     reports = [
-        (moment(record.at), report_line(script.obj.key, record), record.status)
+        (moment(record.at), report_line(script.own_name, record), record.status)
         for record in script.history.compactions()[: -MOST_REPORTS - 1 : -1]
     ]
     return {"roots": [node(each) for each in newest], "reports": reports}
@@ -223,7 +225,7 @@ def below(visit: Visit) -> Shown:
     wanted, seen = visit.asked["summary"], visit.seen
     record = seen.summary(wanted)
     if record is None:
-        raise Http404(f"{visit.assistant.obj.key} has no summary {wanted}.")
+        raise Http404(f"{visit.assistant.own_name} has no summary {wanted}.")
     count = seen.count_below(wanted)
     first = number(visit.asked.get("from"), 0, 10**9)
     lines = seen.below(wanted, first, first + MOST_ROWS)
@@ -246,27 +248,28 @@ def memory(visit: Visit) -> Steps[Shown]:
     notes = sorted(seen.notes(), key=lambda note: (STATES.index(note.state), note.at))
     by_time = sorted(seen.profiles(), key=lambda p: p.last_seen, reverse=True)
     profiles = by_time[:MOST_ROWS]
-    facts = (item for profile in profiles for item in profile.observations)
+    facts = [item for profile in profiles for item in profile.observations]
     unused = [{"id": each, **about} for each, about in script.memory.quarantine.sources.items()]
     note_look(visit, "memory", [*entries, *notes, *facts])
     return {
         "status": status[1:],
-        "entries": [
-            plain(each, sources=[m for m in each.source_message_ids if m[:1] == "m"])
-            for each in entries
-        ],
+        "entries": [*map(plain, entries)],
         "entry_count": count,
-        "older": last - JOURNAL_LINES if last > JOURNAL_LINES else 0,
-        "notes": [plain(note, by=note.by.key) for note in notes],
-        "profiles": [_profile(each) for each in profiles],
+        "older": max(0, last - JOURNAL_LINES),
+        "notes": [*map(plain, notes)],
+        "profiles": [
+            plain(
+                profile,
+                relationship=profile.relationship(STAFF),
+                facts=[
+                    plain(belief.observation, line=belief.line)
+                    for belief in current(profile.observations, STAFF)
+                ],
+            )
+            for profile in profiles
+        ],
         "quarantine": sorted(unused, key=lambda row: str(row["at"]), reverse=True)[:MOST_ROWS],
     }
-
-
-def _profile(profile: Profile) -> Shown:
-    beliefs = current(profile.observations, STAFF)
-    facts = [plain(belief.observation, line=belief.line) for belief in beliefs]
-    return plain(profile, relationship=profile.relationship(STAFF), facts=facts)
 
 
 @inlineCallbacks
@@ -288,7 +291,7 @@ def budget(visit: Visit) -> Steps[Shown]:
             "at": mark.at,
             "on": moment(mark.at),
             "trigger": mark.trigger,
-            "back": moment(mark.rolled_back_at) if mark.status != COMMITTED else "",
+            "back": moment(mark.rolled_back_at),
         }
         for mark in script.history.compactions()
         if mark.at >= utc_iso(since)
@@ -299,9 +302,7 @@ def budget(visit: Visit) -> Steps[Shown]:
         "chart": stacked([p for p in prompts if p.purpose == CONTEXT_AWAKE]),
         "marks": marks,
         "requests": ["\n".join(request_lines(event)) for event in reversed(seen.requests())],
-        "contributors": [
-            plain(piece) for piece in contributors(script, script.tools.offered(), visit.audience)
-        ],
+        "contributors": contributors(script, script.tools.offered(), visit.audience),
     }
 
 

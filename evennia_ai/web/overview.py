@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 
 from twisted.internet.defer import inlineCallbacks
 
@@ -16,10 +15,9 @@ from evennia_ai.staff import doctor
 from evennia_ai.staff.show import PURPOSES, event_line, price_of
 from evennia_ai.staff.status import (
     facts_or_trouble,
-    game_usage,
-    overview,
+    usage_facts,
 )
-from evennia_ai.turns.spend_book import KEPT_DAYS, SPEND_BY
+from evennia_ai.turns.spend_book import KEPT_DAYS, SPEND_BY, Amount
 from evennia_ai.web.site import Shown, Visit, number
 
 # Assistants that are looked at before everything else on the reactor has its turn.
@@ -34,10 +32,10 @@ def assistants(visit: Visit) -> Steps[Shown]:
     """Each assistant in a row, and what the game has spent."""
     scripts, rows = all_assistants(), []
     for script in scripts:
-        rows.append(facts_or_trouble(overview, script) | {"pk": script.pk})
+        rows.append(facts_or_trouble(script) | {"pk": script.pk})
         if len(rows) % ROWS_AT_ONCE == 0:
             yield pause()
-    spend = game_usage(shared_spend(), time.time())
+    spend = usage_facts(shared_spend(), time.time())
     return {"assistants": rows, "game": spend, "model": conf.model_name()}
 
 
@@ -47,38 +45,33 @@ def spend(visit: Visit) -> Steps[Shown]:
     table, now = shared_spend().table, time.time()
     days = max(1, number(visit.asked.get("days"), SPEND_DAYS, KEPT_DAYS))
     since = utc_iso(now - (days - 1) * DAY_S)[:10]
-    names = {script.scope: script.obj.key for script in all_assistants()}
-    tables: dict[str, list[Shown]] = {}
+    names = {script.scope: script.own_name for script in all_assistants()}
+    tables: dict[str, list[tuple[str, Amount, str]]] = {}
     for by in SPEND_BY:
         sums = list(table.sums(by, since).items())
         if by != "day":
             sums.sort(key=lambda row: (row[1].cost, row[1].prompt), reverse=True)
-        tables[by] = [
-            {
-                **asdict(spent),
-                "name": _name(by, of, names),
-                "price": price_of(spent.calls, spent.cost, spent.unpriced),
-            }
-            for of, spent in sums
-        ]
+        tables[by] = [(_name(by, of, names), spent, price_of(spent)) for of, spent in sums]
         yield pause()
     chart = {
-        "at": [row["name"] for row in tables["day"]],
-        "prompt tokens": [row["prompt"] - row["cached"] for row in tables["day"]],
-        "cached tokens": [row["cached"] for row in tables["day"]],
-        "reply tokens": [row["reply"] for row in tables["day"]],
+        "at": [day for day, _, _ in tables["day"]],
+        "prompt tokens": [spent.prompt - spent.cached for _, spent, _ in tables["day"]],
+        "cached tokens": [spent.cached for _, spent, _ in tables["day"]],
+        "reply tokens": [spent.reply for _, spent, _ in tables["day"]],
     }
     tables["player"] = tables.pop("account")
-    game = game_usage(shared_spend(), now)
+    game = usage_facts(shared_spend(), now)
     return {"days": days, "chart": chart, "tables": list(tables.items()), "game": game}
 
 
 def _name(by: str, of: str, names: Mapping[str, str]) -> str:
     """The name of what was spent on, or of who caused it."""
+    if not of:
+        return {"assistant": "the game", "account": "nobody"}.get(by, of)
     if by == "assistant":
-        return names.get(of, "deleted") if of else "the game"
+        return names.get(of, "deleted")
     if by == "account":
-        return str(getattr(find(of), "key", "deleted")) if of else "nobody"
+        return str(getattr(find(of), "key", "deleted"))
     return PURPOSES.get(of, of)
 
 

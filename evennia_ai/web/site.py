@@ -64,7 +64,9 @@ class Visit:
     @property
     def audience(self) -> str:
         """What may be shown: private talk to admins alone."""
-        return STAFF if self.is_admin else PUBLIC
+        if self.is_admin:
+            return STAFF
+        return PUBLIC
 
     @property
     def seen(self) -> "Seen":
@@ -88,7 +90,9 @@ class Page:
 
     def pattern(self) -> URLPattern:
         """The address."""
-        methods = ["GET", "HEAD", *(["POST"] if self.act else [])]
+        methods = ["GET", "HEAD"]
+        if self.act:
+            methods.append("POST")
 
         @never_cache
         @csrf_protect
@@ -151,7 +155,7 @@ class Page:
             script = next((each for each in all_assistants() if each.pk == assistant), None)
             if script is None:
                 raise Http404("There is no such assistant.")
-            head = {"pk": script.pk, "name": script.obj.key}
+            head = {"pk": script.pk, "name": script.own_name}
         if sent:
             act = sent.get("act", "")
             if act not in self.acts or (act in ADMIN_ACTS and rank < ADMIN):
@@ -206,7 +210,7 @@ def on_reactor(function: Callable[[], Any], patience_s: float = PATIENCE_S) -> A
         answer()
     else:
         reactor.callFromThread(answer)  # type: ignore[attr-defined]
-    result = answers.get_nowait() if here else answers.get(timeout=patience_s)
+    result = answers.get(block=not here, timeout=patience_s)
     if isinstance(result, Failure):
         result.raiseException()
     return result
@@ -216,7 +220,9 @@ def rank_of(account: "AccountDB") -> int:
     """What an account may see of the pages; on the reactor thread."""
     if account.is_superuser or account.check_permstring("Admin"):
         return ADMIN
-    return BUILDER if account.check_permstring("Builder") else NOBODY
+    if account.check_permstring("Builder"):
+        return BUILDER
+    return NOBODY
 
 
 def menu(request: HttpRequest) -> dict[str, Any]:

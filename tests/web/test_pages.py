@@ -422,7 +422,7 @@ class TestWhatTheyShow(PagesTest):
     def test_a_broken_assistant_is_one_bad_row(self):
         """The list shows the others, and that one as broken."""
         self.script.attributes.add("conversation_tail", [{"id": 7, "role": "user", "content": []}])
-        with patch("evennia_ai.web.overview.overview", side_effect=ValueError("no such thing")):
+        with patch("evennia_ai.staff.status.overview", side_effect=ValueError("no such thing")):
             page = self.client.get("/ai/")
         self.assertShows(page, "broken: ")
 

@@ -43,7 +43,7 @@ class CmdAIBond(AssistantCommand):
         script = self.assistant()
         name, now = script.obj.key, script.now()
         if self.audience == STAFF:
-            seen, people = self.seen(script), [*all_bonds(script)]
+            seen, people = script.seen(self.audience), [*all_bonds(script)]
         else:
             seen = script.seen(private([stable_id(self.caller)]))
             people = player_ids(self.caller)
