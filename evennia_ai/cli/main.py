@@ -116,6 +116,7 @@ def _command(commands: Any, name: str, run: Callable[..., Any], says: str) -> An
 
 
 def _new(args: argparse.Namespace) -> None:
+    """Make a game, start it, and print the settings for models of servers on this machine."""
     folder = Path(args.folder)
     if args.reuse and is_game(folder):
         print(f"Using the game in {folder}")
@@ -126,24 +127,19 @@ def _new(args: argparse.Namespace) -> None:
         print(f"Start it with: evennia-ai start {args.folder}")
     else:
         _start_and_show(args)
-    if args.model:
-        _show_local_servers(args.folder)
-
-
-def _show_local_servers(folder: str) -> None:
-    """Print the settings with which a game uses a model of a server on this machine."""
+    if not args.model:
+        return
     servers = find_servers()
     if not servers:
         ports = ", ".join(f"{kind.name} (port {kind.port})" for kind in KINDS)
         print(f"\nNo model server answers on this machine. Looked for: {ports}.")
-        print(f"Start one, then type: evennia-ai doctor {folder}")
-        return
+        print(f"Start one, then type: evennia-ai doctor {args.folder}")
     for server in servers:
         print(f"\n{server.name} answers at {server.api_base}.")
         if not server.models:
-            print("It has no model yet: get one, then type: evennia-ai doctor", folder)
+            print("It has no model yet: get one, then type: evennia-ai doctor", args.folder)
             continue
-        path = f"{folder}/server/conf/secret_settings.py"
+        path = f"{args.folder}/server/conf/secret_settings.py"
         print(f"To use a model, add its two lines to {path}, then restart the game:")
         for model in server.models:
             print("", *server.settings(model), sep="\n  ")

@@ -6,7 +6,7 @@ from evennia_ai.commands.base import AssistantCommand, named
 from evennia_ai.kinds import shown
 from evennia_ai.options import OPTIONS
 from evennia_ai.staff.configuration import Tuning, option_called
-from evennia_ai.staff.show import escaped, short
+from evennia_ai.staff.show import escaped, phrase, short
 from evennia_ai.staff.status import warnings
 
 _LONG = 40
@@ -62,7 +62,16 @@ class CmdAIConfig(AssistantCommand):
         elif option == "preset":
             self._report(tuning.take_preset, self.rhs or "")
         elif self.rhs is None:
-            self._explain(option_called(option)[0])
+            name, _ = option_called(option)
+            about, source = OPTIONS[name], self.current.sources.get(name, "the default")
+            lines = [
+                f"{name}: {about.help}",
+                f"Takes {about.kind.says}{phrase(', in {}', about.facts['unit'])}.",
+                f"Default: {shown(about.default)}",
+                f"Now, for {self.script.own_name}: {shown(getattr(self.config, name))} ({source})",
+                *(each.says for each in self.current.problems if each.name == name),
+            ]
+            self.tell("\n".join(lines))
         else:
             self._report(tuning.change, option, self.rhs)
 
@@ -70,16 +79,6 @@ class CmdAIConfig(AssistantCommand):
         self.script = self.own_assistant(name)
         self.config, self.current = self.script.config, self.script.state.configuration
         return Tuning(self.script, self.caller.key, self.is_admin)
-
-    def _explain(self, name: str) -> None:
-        option, source = OPTIONS[name], self.current.sources.get(name, "the default")
-        takes, unit = f"Takes {option.kind.says}", option.facts["unit"]
-        if unit:
-            takes += f", in {unit}"
-        now = f"Now, for {self.script.own_name}: {shown(getattr(self.config, name))} ({source})"
-        lines = [f"{name}: {option.help}", f"{takes}.", f"Default: {shown(option.default)}", now]
-        lines += [problem.says for problem in self.current.problems if problem.name == name]
-        self.tell("\n".join(lines))
 
     def _show_all(self) -> None:
         groups: dict[str, list[str]] = {}

@@ -54,7 +54,15 @@ def explanation(message: Message, seen: Seen, speaks: Speaks) -> list[str]:
     trace = ReplyTrace.of(message)
     if trace is None:
         return ["This reply has no trace that can be read."]
-    lines = [_sentence(trace, seen, speaks), f"Prompt: {trace.budget}", *cuts(trace.budget)]
+    to, model, calls = "spoke unasked", trace.budget.model, counted(trace.calls, "call")
+    for asked in seen.by_ids(trace.answers)[-1:]:
+        to = f"answered {asked.speaker_name}, “{short(spoken(asked, speaks), BEGINNING_CHARS)}”"
+    memories = len({*trace.given, *trace.found, *trace.opened})
+    rests = "no memory"
+    if memories:
+        rests = counted(memories, "memory")
+    lines = [f"It {to}, with {rests}, by {model} in {calls}."]
+    lines += [f"Prompt: {trace.budget}", *cuts(trace.budget)]
     lists: dict[str, Mapping[str, float | None]] = {
         "It answers:": dict.fromkeys(trace.answers),
         "Memories in its prompt:": trace.given,
@@ -73,21 +81,9 @@ def explanation(message: Message, seen: Seen, speaks: Speaks) -> list[str]:
     return [
         *lines,
         f"Tools called: {', '.join(tools) or 'none'}",
-        f"Model: {trace.budget.model}",
-        f"Cost: {counted(trace.calls, 'call')}, {tokens}, {price(trace.cost)}",
+        f"Model: {model}",
+        f"Cost: {calls}, {tokens}, {price(trace.cost)}",
     ]
-
-
-def _sentence(trace: ReplyTrace, seen: Seen, speaks: Speaks) -> str:
-    """Why a reply was said, in short."""
-    asked = seen.by_ids(trace.answers)
-    to = "spoke unasked"
-    if asked:
-        said = short(spoken(asked[-1], speaks), BEGINNING_CHARS)
-        to = f"answered {asked[-1].speaker_name}, “{said}”"
-    memories = len({*trace.given, *trace.found, *trace.opened})
-    rests = counted(memories, "memory") if memories else "no memory"
-    return f"It {to}, with {rests}, by {trace.budget.model} in {counted(trace.calls, 'call')}."
 
 
 def whole_prompt(message: Message, runtime: Runtime) -> list[tuple[str, str]]:

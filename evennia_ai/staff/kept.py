@@ -136,18 +136,24 @@ class KeptOf:
             raise Refusal("Write what it should say.")
         if len(text) > TEXT_CHARS:
             raise Refusal(f"Write at most {TEXT_CHARS} characters; these are {len(text)}.")
-        script, notes = self.script, list[Note]()
-        text = yield script.judge("heard", text, self.speaker, "page", not is_public)
+        script, by, notes = self.script, self.speaker, list[Note]()
+        text = yield script.judge("heard", text, by, "page", not is_public)
         if not text:
             raise Refusal("The game's moderation refuses these words.")
 
         def put() -> None:
-            if not isinstance(kept.item, Note):
-                self._observe(text)
-                if is_public:
-                    notes.append(self.acts.note(text, FACT, is_public, is_staff=False))
-            else:
-                notes.append(self.acts.note(text, kept.item.kind, is_public, is_staff=False))
+            kind = FACT
+            if isinstance(kept.item, Note):
+                kind = kept.item.kind
+            else:  # a line of the player's, and what it says as an observation of them
+                said = Message("user", text, speaker=by, audience=self.own, channel="page")
+                [line] = script.history.append([said])
+                me, now = Profile(by.id, by.key, "person"), script.now()
+                profile = script.entities.met(me, by.id, now, [line.id], self.own)
+                profile = observe(profile, text, now, line.id, self.own)
+                script.entities.put({by.id: profile})
+            if is_public or kept.kind == "note":
+                notes.append(self.acts.note(text, kind, is_public, is_staff=False))
 
         yield script.run_exclusive(lambda: self._exchange(kept, put))
         waits = ""
@@ -176,11 +182,3 @@ class KeptOf:
                 script.memory.withdraw_entry(wanted)
         if withdrawn == "journal":
             yield self.acts.forget_entry(wanted)
-
-    def _observe(self, text: str) -> None:
-        """Store a line of the player's, and what it says as an observation of them."""
-        by, entities, now = self.speaker, self.script.entities, self.script.now()
-        said = Message("user", text, speaker=by, audience=self.own, channel="page")
-        [line] = self.script.history.append([said])
-        profile = entities.met(Profile(by.id, by.key, "person"), by.id, now, [line.id], self.own)
-        entities.put({by.id: observe(profile, text, now, line.id, self.own)})
