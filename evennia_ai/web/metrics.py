@@ -2,7 +2,6 @@
 
 import queue
 import secrets
-from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import never_cache
@@ -11,6 +10,18 @@ from django.views.decorators.http import require_safe
 from evennia_ai import conf
 from evennia_ai.staff.status import facts_or_trouble
 from evennia_ai.web.site import on_reactor
+
+# Gauges by the figure that each shows.
+_GAUGES = {
+    "usage": ("context_usage_ratio", "Share of the context in use."),
+    "messages": ("live_messages", "Messages of the live history."),
+    "awake": ("awake", "Whether it is awake."),
+    "queue": ("queued_lines", "Lines heard and not yet thought about."),
+    "calls": ("model_calls_today", "Model calls of the day (UTC)."),
+    "tokens": ("tokens_today", "Tokens of the day (UTC)."),
+    "cached": ("cached_tokens_today", "Tokens of the day read from a cache."),
+    "cost": ("cost_today_dollars", "US dollars of the day (UTC)."),
+}
 
 
 @require_safe
@@ -27,7 +38,12 @@ def metrics(request: HttpRequest) -> HttpResponse:
     from evennia_ai.assistant_script import all_assistants
 
     try:
-        from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+        from prometheus_client import (
+            CONTENT_TYPE_LATEST,
+            CollectorRegistry,
+            Gauge,
+            generate_latest,
+        )
     except ImportError:
         text = "Install the extra `metrics`: pip install 'evennia-ai[metrics]'"
         return HttpResponse(text, status=501, content_type="text/plain")
@@ -35,27 +51,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
         rows = on_reactor(lambda: [facts_or_trouble(each) for each in all_assistants()])
     except queue.Empty:
         return HttpResponse("The game is busy.", status=503, content_type="text/plain")
-    return HttpResponse(generate_latest(_registry(rows)), content_type=CONTENT_TYPE_LATEST)
-
-
-# Gauges by the figure that each shows.
-_GAUGES = {
-    "usage": ("context_usage_ratio", "Share of the context in use."),
-    "messages": ("live_messages", "Messages of the live history."),
-    "awake": ("awake", "Whether it is awake."),
-    "queue": ("queued_lines", "Lines heard and not yet thought about."),
-    "calls": ("model_calls_today", "Model calls of the day (UTC)."),
-    "tokens": ("tokens_today", "Tokens of the day (UTC)."),
-    "cached": ("cached_tokens_today", "Tokens of the day read from a cache."),
-    "cost": ("cost_today_dollars", "US dollars of the day (UTC)."),
-}
-
-
-def _registry(rows: list[dict[str, Any]]) -> Any:
-    """What is shown now, as gauges; nothing is kept between two requests."""
-    from prometheus_client import CollectorRegistry, Gauge
-
-    registry = CollectorRegistry()
+    registry = CollectorRegistry()  # nothing is kept between two requests
 
     def gauge(name: str, text: str, *labels: str) -> Gauge:
         return Gauge(f"evennia_ai_{name}", text, ("assistant", *labels), registry=registry)
@@ -69,4 +65,4 @@ def _registry(rows: list[dict[str, Any]]) -> Any:
             gauges[key].labels(row["name"]).set(row[key])
         for event, count in row.get("counts", {}).items():
             events.labels(row["name"], event).set(count)
-    return registry
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
