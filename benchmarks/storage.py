@@ -31,7 +31,7 @@ from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction import compact_conversation_history
-from evennia_ai.sleep.compaction.behind import STALE_A_DAY, remake_next
+from evennia_ai.sleep.compaction.behind import STALE_A_DAY, Remaking
 from tests.waiting import wait_for
 
 TALK = "the keeper of the lantern tells of ferries, mills and debts unpaid"
@@ -174,7 +174,7 @@ def whole_again(script: Any) -> dict[str, float]:
     before, stale, made = len(model.requests), len(script.state.stale), 0
     while script.state.stale:
         made += 1
-        wait_for(remake_next(script), 900)
+        wait_for(Remaking(script).run(), 900)
     requests = model.requests[before:]
     texts = (str(message["content"]) for each in requests for message in each.messages)
     return {

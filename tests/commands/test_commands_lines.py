@@ -15,7 +15,7 @@ from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
-from evennia_ai.sleep.compaction.behind import compact_behind, remake_next
+from evennia_ai.sleep.compaction.behind import Remaking, compact_behind
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.testing import call
@@ -138,7 +138,7 @@ class TestUndo(LinesTest):
         self.assertNotIn("wharfinger", self.prompt())
         self.assertNotIn("wharfinger", str(self.found("wharfinger rules")))
         self.model.default = "They talked of many things, and the heron boat was painted."
-        wait_for(remake_next(self.script))
+        wait_for(Remaking(self.script).run())
         self.assertIn("heron", self.prompt())
         self.assertTrue(self.found("heron boat"))
         self.assertEqual(self.script.state.stale, [])
@@ -405,7 +405,7 @@ class TestOneLine(LinesTest):
         self.typed("aihistory/remove Aria = of Quayside", until="Removed")
         self.model.held, self.model.default = True, "The reeve is Odo, they said."
         before = len(self.model.requests)
-        made = remake_next(self.script)
+        made = Remaking(self.script).run()
         pump_until(lambda: len(self.model.requests) > before)
         self.typed(f"aihistory/remove Aria = {other.id}", until="Removed")
         self.model.release()
@@ -420,7 +420,7 @@ class TestOneLine(LinesTest):
         """Make all stale summaries again."""
         self.assertTrue(self.script.state.stale)
         while self.script.state.stale:
-            wait_for(remake_next(self.script))
+            wait_for(Remaking(self.script).run())
 
     def test_for_admins(self):
         self.be("Builder")

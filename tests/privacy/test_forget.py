@@ -21,7 +21,7 @@ from evennia_ai.rag_memory.entities import new_profile, observe, unmet_id, with_
 from evennia_ai.rag_memory.journal import synthesis_id
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.behind import begin_behind, remake_next
+from evennia_ai.sleep.compaction.behind import Remaking, begin_behind
 from evennia_ai.sleep.compaction.compact import MOST_WAIT_S
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.runtime import Cue
@@ -112,7 +112,7 @@ class ForgettingTest(MemoryWorldTest):
         """Every emptied summary is made again, until a model fails."""
         self.script.runtime.stale_waits = 0, 0.0
         while self.script.state.stale and not self.script.runtime.stale_waits[0]:
-            wait_for(remake_next(self.script))
+            wait_for(Remaking(self.script).run())
 
     def lines_of(self, speaker):
         """All that somebody said, live and archived."""

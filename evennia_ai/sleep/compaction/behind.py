@@ -11,7 +11,7 @@ moves. Each is stored by itself, the deepest first, so a later run goes on where
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -62,9 +62,10 @@ def begin_behind(script: Sleeper) -> bool:
     if job is not None:
         compact_behind(job)
         return True
-    if not is_stale_due(script):
+    remaking = Remaking(script)
+    if not remaking.is_due():
         return False
-    _run(script, STALE, lambda: remake_next(script))
+    _run(script, STALE, remaking.run)
     return True
 
 
@@ -125,110 +126,119 @@ def _run(script: Sleeper, trigger: str, work: Callable[[], Deferred[Any]]) -> No
     script.runtime.run_behind(run, trigger)
 
 
-def is_stale_due(script: Sleeper) -> bool:
-    """Whether a summary is stale and may be made again now: a few a day, one at a time.
-
-    Also where automatic compactions are off: it mends what forgetting emptied.
-    """
-    state, now = script.state, script.now()
-    times = _of_the_day(state.remade, now)
-    if not state.stale or state.hold or now < script.runtime.stale_waits[1]:
-        return False
-    if len(times) >= STALE_A_DAY or (times and now < times[-1] + PAUSE_S):
-        return False
-    is_enabled = script.config.compact_enabled and not script.limits().only_talks
-    return is_enabled and not script.over_spend()
-
-
 def _of_the_day(times: Iterable[float], now: float) -> list[float]:
     """Those of the last day."""
     return [at for at in times if 0 <= now - at < DAY_S]
 
 
-@inlineCallbacks
-def remake_next(script: Sleeper) -> Steps[None]:
-    """Make the deepest stale summary again, and store it between two turns.
+@dataclass(frozen=True)
+class Remaking:
+    """Makes the stale summaries of an assistant again, one at a time."""
 
-    What fails is tried again later, each time later.
-    """
-    runtime, stale = script.runtime, set(script.state.stale)
-    records = [r for r in script.history.summaries() if r.id in stale and not r.rolled_back]
-    ids = {record.id for record in records}
-    record = next((record for record in records if ids.isdisjoint(record.child_ids)), None)
-    if record is None:  # rolled back meanwhile
-        script.state.stale = []
-        return
-    try:
-        new = yield _made_again(script, record)
-        yield script.between_turns(partial(_store, script, record, new))
-    except CancelledError:
-        raise
-    except Exception as error:
-        runtime.stale_waits = longer(runtime.stale_waits, script.now())  # its calls are paid for
-        if not isinstance(error, ModelError):
+    script: Sleeper
+
+    def is_due(self) -> bool:
+        """Whether a summary is stale and may be made again now: a few a day, one at a time.
+
+        Also where automatic compactions are off: it mends what forgetting emptied.
+        """
+        script, state, now = self.script, self.script.state, self.script.now()
+        times = _of_the_day(state.remade, now)
+        if not state.stale or state.hold or now < script.runtime.stale_waits[1]:
+            return False
+        if len(times) >= STALE_A_DAY or (times and now < times[-1] + PAUSE_S):
+            return False
+        is_enabled = script.config.compact_enabled and not script.limits().only_talks
+        return is_enabled and not script.over_spend()
+
+    @inlineCallbacks
+    def run(self) -> Steps[None]:
+        """Make the deepest stale summary again, and store it between two turns.
+
+        What fails is tried again later, each time later.
+        """
+        script, runtime, stale = self.script, self.script.runtime, set(self.script.state.stale)
+        records = [r for r in script.history.summaries() if r.id in stale and not r.rolled_back]
+        ids = {record.id for record in records}
+        record = next((record for record in records if ids.isdisjoint(record.child_ids)), None)
+        if record is None:  # rolled back meanwhile
+            script.state.stale = []
+            return
+        try:
+            new = yield self._made(record)
+            yield script.between_turns(partial(self._store, record, new))
+        except CancelledError:
             raise
-        script.log_error("making a summary again", error)
-        return
-    runtime.stale_waits = 0, 0.0
+        except Exception as error:
+            runtime.stale_waits = longer(
+                runtime.stale_waits, script.now()
+            )  # its calls are paid for
+            if not isinstance(error, ModelError):
+                raise
+            script.log_error("making a summary again", error)
+            return
+        runtime.stale_waits = 0, 0.0
 
+    @inlineCallbacks
+    def _made(self, record: SummaryRecord) -> Steps[SummaryRecord]:
+        """Fires with a summary made of its messages, or of the summaries below it.
 
-@inlineCallbacks
-def _made_again(script: Sleeper, record: SummaryRecord) -> Steps[SummaryRecord]:
-    """Fires with a summary made of its messages, or of the summaries below it.
+        Fails with `ModelError` where no level gives one.
+        """
+        script, history = self.script, self.script.history
+        job = Compaction(script, STALE)
+        live = history.messages()
+        talk = [message for message in live if not message.is_summary]
+        job.cap = summary_cap(script.limits(), live, talk, ())
+        if record.segments:
+            segments = list(filter(None, map(history.segment, record.segments)))
+            if len(segments) < len(record.segments):
+                raise ModelError("an archive segment is missing")
+            messages = [message for segment in segments for message in segment.messages]
+            new = yield job.recent(record.audience, messages)
+        else:
+            below = list(filter(None, map(history.summary, record.child_ids)))
+            new = yield job.merged(record.audience, below, record.tier)
+        made_by = {key: new.extra[key] for key in ("model", "prompt_tokens")}
+        return replace(
+            record,
+            text=new.text,
+            without=new.without,
+            level=new.level,
+            coverage=new.coverage,
+            unsupported=new.unsupported,
+            extra={**record.extra, **made_by},
+        )
 
-    Fails with `ModelError` where no level gives one.
-    """
-    history, job = script.history, Compaction(script, STALE)
-    live = history.messages()
-    talk = [message for message in live if not message.is_summary]
-    job.cap = summary_cap(script.limits(), live, talk, ())
-    if record.segments:
-        segments = list(filter(None, map(history.segment, record.segments)))
-        if len(segments) < len(record.segments):
-            raise ModelError("an archive segment is missing")
-        messages = [message for segment in segments for message in segment.messages]
-        new = yield job.recent(record.audience, messages)
-    else:
-        below = list(filter(None, map(history.summary, record.child_ids)))
-        new = yield job.merged(record.audience, below, record.tier)
-    made_by = {key: new.extra[key] for key in ("model", "prompt_tokens")}
-    return replace(
-        record,
-        text=new.text,
-        without=new.without,
-        level=new.level,
-        coverage=new.coverage,
-        unsupported=new.unsupported,
-        extra={**record.extra, **made_by},
-    )
+    def _store(self, former: SummaryRecord, new: SummaryRecord) -> None:
+        """Put a summary into the place of its former self, wherever that is shown."""
+        script = self.script
+        script.runtime.lock.holder()
+        history, journal, state = script.history, script.journal, script.state
+        synthesis = synthesis_of(new)
+        if history.summary(former.id) != former:
+            raise ModelError("the summary was changed meanwhile")
 
+        def corrected(entry: JournalEntry) -> JournalEntry:
+            if entry.id != synthesis.id or entry.withdrawn:
+                return entry
+            sources = synthesis.source_message_ids
+            return replace(entry, content=synthesis.content, source_message_ids=sources)
 
-def _store(script: Sleeper, former: SummaryRecord, new: SummaryRecord) -> None:
-    """Put a summary into the place of its former self, wherever that is shown."""
-    script.runtime.lock.holder()
-    history, journal, state = script.history, script.journal, script.state
-    synthesis = synthesis_of(new)
-    if history.summary(former.id) != former:
-        raise ModelError("the summary was changed meanwhile")
-
-    def corrected(entry: JournalEntry) -> JournalEntry:
-        if entry.id != synthesis.id or entry.withdrawn:
-            return entry
-        sources = synthesis.source_message_ids
-        return replace(entry, content=synthesis.content, source_message_ids=sources)
-
-    with history.store.transaction():
-        script.at_commit_step("remake")
-        history.save_summary(new)
-        history.replace_talk(history.messages())
-        for entry in journal.rewrite(corrected, journal.pages_with([synthesis.id])):
-            history.store.on_commit(partial(script.memory.remember_entry, entry))
-        above = [r.id for r in history.summaries() if new.id in r.child_ids and not r.rolled_back]
-        stale = dict.fromkeys([*state.stale, *above])
-        state.stale = [key for key in stale if key != new.id]
-        if new.text != NOTHING_SAID:
-            now = script.now()
-            state.remade = [*_of_the_day(state.remade, now), now]
-        # What was taken back while a model was writing.
-        empty_unused(history, state, script.memory.quarantine.lines)
-        script.at_commit_step("remade")
+        with history.store.transaction():
+            script.at_commit_step("remake")
+            history.save_summary(new)
+            history.replace_talk(history.messages())
+            for entry in journal.rewrite(corrected, journal.pages_with([synthesis.id])):
+                history.store.on_commit(partial(script.memory.remember_entry, entry))
+            above = [
+                r.id for r in history.summaries() if new.id in r.child_ids and not r.rolled_back
+            ]
+            stale = dict.fromkeys([*state.stale, *above])
+            state.stale = [key for key in stale if key != new.id]
+            if new.text != NOTHING_SAID:
+                now = script.now()
+                state.remade = [*_of_the_day(state.remade, now), now]
+            # What was taken back while a model was writing.
+            empty_unused(history, state, script.memory.quarantine.lines)
+            script.at_commit_step("remade")

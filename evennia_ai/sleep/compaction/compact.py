@@ -68,10 +68,11 @@ from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
 from evennia_ai.sleep.compaction.extraction import (
+    EMERGENCY_MAX_ITERATIONS,
     ENTRY,
     JOURNAL_ENTRIES,
+    Extraction,
     Note,
-    extract,
     grounded,
     write_notes,
 )
@@ -359,7 +360,10 @@ class Compaction:
         if self._masked_history() is not None:
             return Skipped("masking old tool outputs makes enough room")
         leaving = [m for m in plan.leaving if m.audience not in plan.unsummarised]
-        report: dict[str, Any] = yield extract(script, leaving, self.trigger, stops=stops)
+        most = script.config.pre_compact_max_iterations
+        if self.trigger == EMERGENCY:
+            most = EMERGENCY_MAX_ITERATIONS
+        report: dict[str, Any] = yield Extraction(script, self.trigger, most, stops).run(leaving)
         return report
 
     @inlineCallbacks

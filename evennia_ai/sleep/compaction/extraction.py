@@ -47,7 +47,7 @@ from evennia_ai.rag_memory.entities import observe
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler, score_importance
 from evennia_ai.rag_memory.provenance import statement_of, supporting
-from evennia_ai.sleep.compaction.plan import EMERGENCY, MANUAL
+from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.sleep.sleeper import Sleeper
 
 MIN_MESSAGES = 5
@@ -90,76 +90,19 @@ def run_pre_compaction_extraction(
     Fires with ``{"success", "facts_recorded", "iterations", "stopped_by"}``, also if a model fails.
     """
     raw = [message for message in script.history.messages() if not message.is_summary]
-    report = yield extract(script, raw, MANUAL, max_iterations)
-    return dict(report)
-
-
-@inlineCallbacks
-def extract(
-    script: Sleeper,
-    messages: Sequence[Message],
-    trigger: str,
-    most: int | None = None,
-    stops: Callable[[], bool] = lambda: False,
-) -> Steps[dict[str, Any]]:
-    """The extraction of these messages, scope by scope.
-
-    Args:
-        script: The assistant's script.
-        messages: Messages of any scopes, oldest first.
-        trigger: What fired the compaction, as `plan.MANUAL`.
-        most: Most model calls in all, but that each scope's lines are shown once; by default as
-            configured, fewer in an emergency.
-        stops: Returns whether to end early; it is asked after each model call.
-
-    Returns:
-        A Deferred as that of `run_pre_compaction_extraction`.
-    """
-    config, state, error = script.config, script.state, ""
-    if most is None:
-        most = config.pre_compact_max_iterations
-        if trigger == EMERGENCY:
-            most = EMERGENCY_MAX_ITERATIONS
-    extractor = _Extractor(script, trigger, most, stops)
-    if not config.pre_compact_extraction_enabled:
-        extractor.stopped_by = "disabled"
-    elif len(messages) < MIN_MESSAGES:
-        extractor.stopped_by = "too few messages"
-    else:
-        state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": trigger}}
-        try:
-            for scope in dict.fromkeys(message.audience for message in messages):
-                part = [message for message in messages if message.audience == scope]
-                yield script.breathe()
-                yield extractor.look_through(script.memory.quarantine.messages(part))
-                if extractor.stopped_by == CALLED:
-                    break
-        except ModelError as failure:
-            script.log_error("pre-compaction extraction", failure)
-            extractor.stopped_by, error = "error", str(failure)
-        finally:
-            state.signals = {}
-        with script.history.store.transaction():
-            state.extracted = [*state.extracted, *write_notes(script, extractor.notes)]
-    report = {
-        "success": not error,
-        "facts_recorded": sum(note.tool == ENTRY for note in extractor.notes),
-        "iterations": extractor.iterations,
-        "stopped_by": extractor.stopped_by,
-    }
-    if error:
-        report["error"] = error
+    report: dict[str, Any] = yield Extraction(script, MANUAL, max_iterations).run(raw)
     return report
 
 
 @dataclass
-class _Extractor:
-    """Looks through the lines of scopes for what to note; stores nothing."""
+class Extraction:
+    """Looks through the lines of scopes for what to note."""
 
     script: Sleeper
-    trigger: str
-    most: int
-    stops: Callable[[], bool]
+    trigger: str  # what fired the compaction, as `plan.MANUAL`
+    most: int  # most model calls in all, but that each scope's lines are shown once
+    # Returns whether to end early; it is asked after each model call.
+    stops: Callable[[], bool] = lambda: False
     notes: list[Note] = field(default_factory=list)
     iterations: int = 0
     # ``noop``, ``no_tool_call``, ``other_tool``, ``iterations``, ``disabled``, ``called``,
@@ -167,7 +110,44 @@ class _Extractor:
     stopped_by: str = "noop"
 
     @inlineCallbacks
-    def look_through(self, messages: Sequence[Message]) -> Steps[None]:
+    def run(self, messages: Sequence[Message]) -> Steps[dict[str, Any]]:
+        """The extraction of these messages, oldest first, scope by scope.
+
+        It fires as `run_pre_compaction_extraction`.
+        """
+        script, state, error = self.script, self.script.state, ""
+        if not script.config.pre_compact_extraction_enabled:
+            self.stopped_by = "disabled"
+        elif len(messages) < MIN_MESSAGES:
+            self.stopped_by = "too few messages"
+        else:
+            state.signals = {SIGNAL: {"since": utc_iso(script.now()), "trigger": self.trigger}}
+            try:
+                for scope in dict.fromkeys(message.audience for message in messages):
+                    part = [message for message in messages if message.audience == scope]
+                    yield script.breathe()
+                    yield self._look_through(script.memory.quarantine.messages(part))
+                    if self.stopped_by == CALLED:
+                        break
+            except ModelError as failure:
+                script.log_error("pre-compaction extraction", failure)
+                self.stopped_by, error = "error", str(failure)
+            finally:
+                state.signals = {}
+            with script.history.store.transaction():
+                state.extracted = [*state.extracted, *write_notes(script, self.notes)]
+        report = {
+            "success": not error,
+            "facts_recorded": sum(note.tool == ENTRY for note in self.notes),
+            "iterations": self.iterations,
+            "stopped_by": self.stopped_by,
+        }
+        if error:
+            report["error"] = error
+        return report
+
+    @inlineCallbacks
+    def _look_through(self, messages: Sequence[Message]) -> Steps[None]:
         """The passes over one scope: one, or as many as its lines need.
 
         Where a model's window is smaller than was known, smaller ones are tried.
@@ -213,9 +193,8 @@ class _Extractor:
         script, text, ending = self.script, request_text(lines), self.script.tools.ending
         tokens = yield script.mind.work(count_tokens, text, script.count)
         prompt = self._prompt(text, tokens)
-        left = max(1, self.most - self.iterations)
         self.stopped_by = "iterations"
-        for _ in range(left):
+        for _ in range(max(1, self.most - self.iterations)):
             yield script.breathe()
             reply, calls = yield self._ask(prompt, scope)
             self.iterations += 1
@@ -235,8 +214,7 @@ class _Extractor:
             if self.stopped_by != "iterations":
                 return
             stored = [storable_call(call) for call in calls]
-            said = reply.content or ""
-            prompt = with_exchange(prompt, said, stored, results, script.count)
+            prompt = with_exchange(prompt, reply.content or "", stored, results, script.count)
             if not prompt.fits:
                 return
 
@@ -266,14 +244,9 @@ class _Extractor:
             fields = self.script.tools.read_note(call)
         except ToolError as error:
             return f"error: {error}"
-        lines = fields.pop(LINES, ())
+        script, lines = self.script, fields.pop(LINES, ())
         note = yield grounded(
-            self.script.mind.work,
-            self.script.journal,
-            Note(name, fields, scope),
-            lines,
-            owners,
-            self.notes,
+            script.mind.work, script.journal, Note(name, fields, scope), lines, owners, self.notes
         )
         if isinstance(note, str):
             return note
@@ -324,12 +297,8 @@ def grounded(
     told_by = ""
     if len(tellers) == 1 and note.fields.get("entity") not in tellers:
         told_by = tellers.pop()
-    return replace(
-        note,
-        sources=tuple(dict.fromkeys(message.id for message in cited)),
-        at=at,
-        told_by=told_by,
-    )
+    sources = tuple(dict.fromkeys(message.id for message in cited))
+    return replace(note, sources=sources, at=at, told_by=told_by)
 
 
 def _bearing_out(text: str, lines: Sequence[Message]) -> list[Message]:
