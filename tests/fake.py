@@ -26,7 +26,7 @@ from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.finder import Verdict
 from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.rag_memory.memory import Memory, RecallJobs
+from evennia_ai.rag_memory.memory import LifeMemory, RecallJobs
 from evennia_ai.testing import InlineWorker
 from evennia_ai.turns.moderation import Moderator
 from evennia_ai.turns.runtime import Runtime
@@ -274,7 +274,7 @@ class FakeBody:
 
     key, stable_id = "Aria", "o9.aria"
 
-    def __init__(self, store: Any, now: Callable[[], float], memory: Memory):
+    def __init__(self, store: Any, now: Callable[[], float], memory: LifeMemory):
         self.journal = JournalHandler(store, now, memory.remember_entry)
         self.entities = EntityHandler(store)
 

@@ -91,7 +91,7 @@ class Lore:
             if gone := turns.keys() - new.get(locks, {}).keys():
                 scope = _scope(*locks)
                 self._indexed.pop(scope, None)
-                Memory(scope, mind().recall, report=_report).forget(gone)
+                Memory(scope, mind().recall, _report).forget(gone)
         self._books = None  # read again, also after a rollback
         store = self._store or AttributeStore(create_script(key=SCRIPT, persistent=True))
         if book.facts:
@@ -132,14 +132,14 @@ class Lore:
         parts = [(texts, "", parts_of(own).get((EVERYBODY, ""), {}))]
         parts += [(_scope(*locks), bars(*locks), turns) for locks, turns in self._parts.items()]
         for each, why_not, turns in parts:
-            memory = Memory(each, recall, report=_report)
+            memory = Memory(each, recall, _report)
             if self._indexed.get(each) != turns:
                 self._indexed[each] = turns
                 if each == texts:  # what was in it before may be from another start
                     memory.clear()
                 memory.add(turns.values()).addCallback(added, each)
             if turns and not why_not:
-                searches.append(memory.search(Query(line, NEAR)))
+                searches.append(memory.found(Query(line, NEAR)))
         together = gatherResults(searches, consumeErrors=True)
         together.addErrback(lambda failure: failure.value.subFailure)
         hits = [hit for each in (yield together) for hit in each]

@@ -9,9 +9,9 @@ The index is filled from the newest on. A mark in it says that this once came to
 the mark, the next start goes through all that is stored.
 """
 
-import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from twisted.internet.defer import (
@@ -21,31 +21,26 @@ from twisted.internet.defer import (
     maybeDeferred,
     succeed,
 )
+from twisted.internet.interfaces import IReactorTime
 
-from evennia_ai.background import Steps, Worker, in_time
+from evennia_ai.background import Steps, Worker, in_time, pause
+from evennia_ai.errors import StoreError
+from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import viewer
+from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import SPEECH, Message, ToolTraits, tool_calls
+from evennia_ai.life import Desk, Tools
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entities import found_observations
-from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler
-from evennia_ai.rag_memory.ledger import Note, found_notes
+from evennia_ai.rag_memory.ledger import found_notes
 from evennia_ai.rag_memory.results import DEEP, once, ranked
-from evennia_ai.rag_memory.seen import Quarantine
+from evennia_ai.rag_memory.seen import Quarantine, Remembering
 from evennia_ai.recall.values import Hit, Query, Turn, seconds
 
 if TYPE_CHECKING:
     from evennia_ai.recall.index import RecallIndex
-from collections.abc import Iterator
-from functools import partial
-
-from twisted.internet.interfaces import IReactorTime
-
-from evennia_ai.background import pause
-from evennia_ai.errors import StoreError
-from evennia_ai.history.archive import ARCHIVE
-from evennia_ai.history.live import HistoryHandler
 
 # Summaries of summaries would only bring recalled text up again.
 INDEXED_ROLES = ("user", "assistant")
@@ -183,36 +178,26 @@ class RecallJobs:
         return index
 
 
-@dataclass(eq=False)
 class Memory:
-    """One assistant's memory, as its tools and its prompt use it."""
+    """What the recall index holds of one scope.
 
-    scope: str  # whose it is
-    recall: RecallJobs
-    # Returns the semantic store, or None.
-    semantic: Callable[[], MemoryBackend | None] = lambda: None
-    # Called with what failed and the error, where work goes on without it.
-    report: Callable[[str, BaseException], None] = lambda what, error: None
-    now: Callable[[], float] = time.time
-    entities: Callable[[], EntityHandler | None] = lambda: None  # returns what is known of people
-    notes: Callable[[], tuple[Note, ...]] = tuple  # returns the living notes of the ledger
-    # Called when another index has replaced the one used before, or one that could not be written
-    # can be again.
-    on_new_index: Callable[[], object] = lambda: None
-    traits: Callable[[], ToolTraits] = ToolTraits
-    # Returns whether the store may embed texts now, for which a model may be billed.
-    may_embed: Callable[[Iterable[str]], bool] = lambda texts: True
-    quarantine: Quarantine = field(default_factory=Quarantine)
-    work: Callable[..., Deferred[Any]] = maybeDeferred  # calls a function that only computes
+    Args:
+        scope: Whose it is.
+        recall: The index of all.
+        report: Called with what failed and the error, where work goes on without it.
+    """
 
-    def __post_init__(self) -> None:
-        self._known_replaced = self.recall.replaced
-        self.syncing = self._is_failing = False  # `syncing`: the index is being made complete
+    def __init__(
+        self, scope: str, recall: RecallJobs, report: Callable[[str, BaseException], None]
+    ):
+        self.scope, self.recall, self.report = scope, recall, report
+        self._known_replaced, self._is_failing = recall.replaced, False
 
-    def remember_messages(self, messages: Iterable[Message]) -> Deferred[int | None]:
-        """Index what was said; fires with how many turns were indexed."""
-        traits = self.traits()
-        return self.add(turn for each in messages if (turn := turn_of_message(each, traits)))
+    def on_new_index(self) -> None:
+        """Called when another index has replaced the one used before.
+
+        Also when one that could not be written can be again.
+        """
 
     @inlineCallbacks
     def add(self, turns: Iterable[Turn]) -> Steps[int | None]:
@@ -236,16 +221,6 @@ class Memory:
             return succeed(0)
         return self._watched(self.recall.remove(self.scope, unwanted), None)
 
-    def erase(self) -> Deferred[None]:
-        """Leave no word of what was taken out in the index's file, now or where it is closed."""
-        return self._watched(self.recall.erase(), None)
-
-    def remember_entry(self, entry: JournalEntry) -> Deferred[int | None]:
-        """Index a journal entry as it is now; take it out if it takes no part in retrieval."""
-        if entry.is_indexed(self.now()):
-            return self.add([entry.turn])
-        return self.forget([entry.id])
-
     def clear(self) -> Deferred[int | None]:
         """Remove all turns; fires with how many there were, None if that failed."""
         self._watched(self.recall.remove(self._mark, [WHOLE]), None)
@@ -254,10 +229,6 @@ class Memory:
     def is_whole(self) -> Deferred[int | None]:
         """Fires with whether all that was stored once came into the index; None if it failed."""
         return self._watched(self.recall.count(self._mark), None)
-
-    def mark_whole(self) -> Deferred[int | None]:
-        """Note that all that is stored is in the index."""
-        return self._watched(self.recall.add(self._mark, [Turn(WHOLE, "", "", None)]), None)
 
     @property
     def _mark(self) -> str:
@@ -268,35 +239,14 @@ class Memory:
         """Fires with how many turns are indexed, or of these ids; None if the index failed."""
         return self._watched(self.recall.count(self.scope, ids), None)
 
-    @inlineCallbacks
-    def search(self, query: Query) -> Steps[list[Hit]]:
-        """Fires with what matches in words or in meaning, best first, without failing sources."""
-        query = replace(query, audience=viewer(query.audience))  # None would search everything
-        notes = found_notes(self.quarantine.notes(self.notes()), query.text, query.audience)
-        others = [*notes, *(yield self._memories(query))]
-        entities = self.entities() if query.observations else None
-        if entities and (profiles := entities.called(query.text, query.audience)):
-            observed = self.work(found_observations, profiles, query.text, query.audience)
-            others += yield self._watched(in_time(observed, SEARCH_TIMEOUT_S), [])
-        others, hits = [*self.quarantine.hits(others)], list[Hit]()
-        for most in (query.limit, DEEP):  # there may be many that are not used, all ahead of others
-            found = self.recall.search(self.scope, replace(query, limit=most), others)
-            all_hits = yield self._watched(in_time(found, SEARCH_TIMEOUT_S), others)
-            hits = [*self.quarantine.hits(all_hits)]
-            if len(hits) == len(all_hits):
-                break
-        return hits[: query.limit]
+    def found(self, query: Query, others: Sequence[Hit] = ()) -> Deferred[Sequence[Hit]]:
+        """Fires with what the index finds, in places among `others`; those alone if it failed."""
+        return self._in_time(self.recall.search(self.scope, query, others), others)
 
-    def _memories(self, query: Query) -> Deferred[list[Hit]]:
-        """Fires with what semantic memory finds."""
-        backend = self.semantic()
-        if backend is None or not self.may_embed([query.text]):
-            return succeed([])
-        # The back end may be a game's own.
-        found = maybeDeferred(
-            backend.search, self.scope, query.text, query.limit, query.audience
-        ).addCallback(list)
-        return self._watched(in_time(found, SEARCH_TIMEOUT_S), [], "memory back end")
+    def _in_time(
+        self, done: Deferred[T], default: D, what: str = "recall index"
+    ) -> Deferred[T | D]:
+        return self._watched(in_time(done, SEARCH_TIMEOUT_S), default, what)
 
     @inlineCallbacks
     def _watched(self, done: Deferred[T], default: D, what: str = "recall index") -> Steps[T | D]:
@@ -327,15 +277,94 @@ class Outbox(Protocol):
     outbox: list[str]
 
 
-@dataclass(eq=False, kw_only=True)
-class LifeMemory(Memory):
-    """An assistant's memory with what it is made from, so that it can be mended."""
+class Stores(Desk, Protocol):
+    """What computes, and what keeps memories."""
 
-    history: Callable[[], HistoryHandler]
-    journal: Callable[[], JournalHandler]
-    state: Callable[[], Outbox]
-    exists: Callable[[], bool]  # returns whether the assistant is not deleted
+    memories: MemoryBackend
+    recall: RecallJobs
+
+
+class Remembers(Remembering, Protocol):
+    """An assistant, as its memory fills itself and is searched."""
+
+    scope: str
+    pk: int | None
     log: Callable[..., None]
+    log_error: Callable[[str, BaseException], None]
+
+    @property
+    def state(self) -> Outbox:
+        """What is stored of it."""
+
+    @property
+    def tools(self) -> Tools:
+        """What it can do."""
+
+    @property
+    def mind(self) -> Stores:
+        """What computes and keeps for it."""
+
+    def may_embed(self, texts: Iterable[str]) -> bool:
+        """Whether texts, for which a model may be billed, may be embedded now."""
+
+
+class LifeMemory(Memory):
+    """An assistant's memory, which its tools and its prompt use, with what it is made from."""
+
+    def __init__(self, life: Remembers):
+        super().__init__(life.scope, life.mind.recall, life.log_error)
+        self._life, self.quarantine = life, Quarantine(life)
+        self.syncing = False  # whether the index is being made complete
+
+    def on_new_index(self) -> None:
+        """Fill it, in the background."""
+        self.mend(whole=True)
+
+    def remember_messages(self, messages: Iterable[Message]) -> Deferred[int | None]:
+        """Index what was said; fires with how many turns were indexed."""
+        traits = self._life.tools.traits
+        return self.add(turn for each in messages if (turn := turn_of_message(each, traits)))
+
+    def remember_entry(self, entry: JournalEntry) -> Deferred[int | None]:
+        """Index a journal entry as it is now; take it out if it takes no part in retrieval."""
+        if entry.is_indexed(self._life.now()):
+            return self.add([entry.turn])
+        return self.forget([entry.id])
+
+    @inlineCallbacks
+    def search(self, query: Query) -> Steps[list[Hit]]:
+        """Fires with what matches in words or in meaning, best first, without failing sources."""
+        query = replace(query, audience=viewer(query.audience))  # None would search everything
+        life, text, audience = self._life, query.text, query.audience
+        notes = found_notes(self.quarantine.notes(life.ledger.entries()), text, audience)
+        others = [*notes, *(yield self._memories(query))]
+        profiles = life.entities.called(text, audience) if query.observations else ()
+        if profiles:
+            observed = life.mind.work(found_observations, profiles, text, audience)
+            others += yield self._in_time(observed, [])
+        others, hits = [*self.quarantine.hits(others)], list[Hit]()
+        for most in (query.limit, DEEP):  # there may be many that are not used, all ahead of others
+            all_hits = yield self.found(replace(query, limit=most), others)
+            hits = [*self.quarantine.hits(all_hits)]
+            if len(hits) == len(all_hits):
+                break
+        return hits[: query.limit]
+
+    def _memories(self, query: Query) -> Deferred[list[Hit]]:
+        """Fires with what semantic memory finds."""
+        life = self._life
+        if not life.may_embed([query.text]):
+            return succeed([])
+        # The back end may be a game's own.
+        found = maybeDeferred(
+            life.mind.memories.search, self.scope, query.text, query.limit, query.audience
+        ).addCallback(list)
+        return self._in_time(found, [], "memory back end")
+
+    @property
+    def _exists(self) -> bool:
+        """Whether the assistant is not deleted."""
+        return self._life.pk is not None
 
     @inlineCallbacks
     def mend(self, whole: bool = False) -> Steps[None]:
@@ -379,13 +408,13 @@ class LifeMemory(Memory):
         self.syncing = True
         try:
             # A crash may have come between a withdrawal and this.
-            yield self.forget(e.id for e in self.journal().recent() if e.withdrawn)
-            while self.exists():
+            yield self.forget(e.id for e in self._life.journal.recent() if e.withdrawn)
+            while self._exists:
                 began = self.recall.replaced
                 count = yield self._fill(whole, reactor, pause_s)
                 if count is None:
                     why = "the search index cannot be written and stays incomplete"
-                    self.log(why, warning=True)
+                    self._life.log(why, warning=True)
                     return None
                 added += count
                 if self.recall.replaced == began:
@@ -394,37 +423,37 @@ class LifeMemory(Memory):
         finally:
             self.syncing = False
         if added:
-            self.log(f"search index restored: {added} items added")
+            self._life.log(f"search index restored: {added} items added")
         return added
 
     @inlineCallbacks
     def _fill(self, whole: bool, reactor: IReactorTime | None, pause_s: float) -> Steps[int | None]:
         """Go once through what is stored; fires with how many turns were added; None: it failed."""
-        added = 0
+        added, life = 0, self._life
         if (is_whole := (yield self.is_whole())) is None:
             return None
-        said = _messages(self.history(), self.traits())
-        for batches in (said, _entries(self.journal(), self.now())):
+        said = _messages(life.history, life.tools.traits)
+        for batches in (said, _entries(life.journal, life.now())):
             for turns in filter(None, batches):
                 count = yield self.add(turns)
                 if count is None:
                     return None
                 added += int(count)
                 yield pause(reactor, pause_s)
-                if not self.exists():  # deleted meanwhile
+                if not self._exists:  # deleted meanwhile
                     return added
                 if not count and is_whole and not whole:
                     break
-        marked = yield self.mark_whole()
+        whole_mark = [Turn(WHOLE, "", "", None)]
+        marked = yield self._watched(self.recall.add(self._mark, whole_mark), None)
         return None if marked is None else added
 
     def withdraw_entry(self, entry_id: str) -> None:
         """Withdraw an entry, and note that searches still find it; `forget_entry` does all."""
-        journal, state = self.journal(), self.state()
-        with journal.store.transaction():
-            journal.withdraw([entry_id])
-            if known := self.entities():
-                known.forget_sources([entry_id])
+        life, state = self._life, self._life.state
+        with life.journal.store.transaction():
+            life.journal.withdraw([entry_id])
+            life.entities.forget_sources([entry_id])
             state.outbox = list(dict.fromkeys((*state.outbox, entry_id)))
 
     @inlineCallbacks
@@ -453,19 +482,18 @@ class LifeMemory(Memory):
         is tried again after the next withdrawal, in the next night and at the next start. Fails
         with `StoreError` if either holds it still.
         """
-        state = self.state()
-        while self.exists() and (gone := state.outbox):  # or deleted meanwhile
+        state = self._life.state
+        while self._exists and (gone := state.outbox):  # or deleted meanwhile
             yield self.forget(gone)
             if (yield self.count(gone)) != 0:
                 raise StoreError(
                     "The search index cannot be written and may still find what was taken back; "
                     "the next night tries it again."
                 )
-            yield self.erase()
-            memories = self.semantic()
-            if memories is not None:
-                yield memories.delete(self.scope, gone)
-            if memories is not None and not (yield memories.ids(self.scope)).isdisjoint(gone):
+            yield self._watched(self.recall.erase(), None)
+            memories = self._life.mind.memories
+            yield memories.delete(self.scope, gone)
+            if not (yield memories.ids(self.scope)).isdisjoint(gone):
                 raise StoreError("Semantic memory could not be cleared of what is to go.")
             state.outbox = [each for each in state.outbox if each not in gone]
 

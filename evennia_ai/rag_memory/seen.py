@@ -14,7 +14,6 @@ Alice whispers "the key is under the mat" to Aria, and says "it rains" aloud. Th
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -22,7 +21,7 @@ from evennia_ai.history.archive import ARCHIVE, SummaryRecord, count_below, rest
 from evennia_ai.history.audience import viewer, visible
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
-from evennia_ai.history.stored import Cache, Store, Stored, records
+from evennia_ai.history.stored import Store, Stored, records
 from evennia_ai.llm_interaction.budget import BudgetLog, TokenBudget
 from evennia_ai.rag_memory.entities import Observation, Profile
 from evennia_ai.rag_memory.entity_store import EntityHandler
@@ -59,22 +58,18 @@ class Keeper(Protocol):
 
 
 class Quarantine:
-    """What one assistant does not use; without an assistant, there is nothing such."""
+    """What one assistant does not use."""
 
-    def __init__(self, life: "Keeper | None" = None):
+    def __init__(self, life: "Keeper"):
         self._life = life
+        # Every prompt and search asks, and it grows with each line.
+        self._stored = records(life.store, None, Quarantined)
 
     @property
     def sources(self) -> Mapping[str, Mapping[str, str]]:
         """Name and time (``{"name", "at"}``) by the stable id of a person, or the id of a line."""
-        stored = self._stored.get(KEY) if self._life else None
+        stored = self._stored.get(KEY)
         return stored.sources if stored else {}
-
-    @cached_property
-    def _stored(self) -> Cache[Quarantined]:
-        """What is stored: every prompt and search asks, and it grows with each line."""
-        assert self._life is not None
-        return records(self._life.store, None, Quarantined)
 
     @property
     def lines(self) -> frozenset[str]:
@@ -83,7 +78,6 @@ class Quarantine:
 
     def add(self, sources: Mapping[str, str]) -> int:
         """Quarantine people, names by stable id, or lines; returns how many were not before."""
-        assert self._life is not None
         before, at = self.sources, utc_iso(self._life.now())
         new = {each: {"name": name, "at": at} for each, name in sources.items()}
         self._stored.set(KEY, Quarantined({**new, **before}))
@@ -135,7 +129,7 @@ class Quarantine:
         into the archive reads whole segments.
         """
         life, sources = self._life, self.sources
-        if life is None or not sources:
+        if not sources:
             return frozenset()
         unused, below = set[str](), dict[str, Collection[str]]()
         has_people = any(made_at(each) is None for each in sources)
@@ -151,7 +145,6 @@ class Quarantine:
 
     def _below(self, item_id: str) -> Collection[str]:
         """What an entry or a summary rests on; a message's id is known by its beginning."""
-        assert self._life is not None
         if item_id.startswith("m"):
             return ()
         if summary := self._life.history.summary(item_id):

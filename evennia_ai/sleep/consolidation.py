@@ -86,7 +86,7 @@ def _check_store(script: Sleeper, character: Character) -> Steps[None]:
     page = character.journal.page(JOURNAL)
     given = (e for e in reversed(page.entries) if e.id in page.consolidated)
     known = next((e for e in given if is_memorable(e, script.now())), None)
-    if known is None or not script.spend.may_embed([known.content]):
+    if known is None or not script.may_embed([known.content]):
         return
     found = yield script.mind.memories.search(script.scope, known.content, 1, known.audience)
     if not found:
@@ -137,7 +137,7 @@ def _store(
     or ask to be forgotten, while the store is at work: what is no longer in the journal as it was
     leaves the store again and stays unmarked.
     """
-    if not entries or not script.spend.may_embed(entry.content for entry in entries):
+    if not entries or not script.may_embed(entry.content for entry in entries):
         return 0, 0
     turns: list[Turn] = []
     for entry in entries:

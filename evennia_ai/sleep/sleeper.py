@@ -8,13 +8,11 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.background import TurnLock
 from evennia_ai.history.stored import Stored
-from evennia_ai.life import Calls, Desk, Prompts, Surroundings, Thinker, Tools
+from evennia_ai.life import Calls, Prompts, Surroundings, Thinker, Tools
 from evennia_ai.options import AssistantConfig
-from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import Character
-from evennia_ai.rag_memory.memory import LifeMemory, Outbox
-from evennia_ai.rag_memory.seen import Remembering
+from evennia_ai.rag_memory.memory import LifeMemory, Outbox, Remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,24 +79,14 @@ class Place(Surroundings, Protocol):
 class OwnCalls(Calls, Protocol):
     """The calls that an assistant makes for itself."""
 
-    def may_embed(self, texts: Any) -> bool:
-        """Whether texts may be embedded now."""
-
     def own_wait_s(self) -> float:
         """Seconds until the next one may be made."""
 
 
-class Stores(Desk, Protocol):
-    """What computes, and what keeps memories."""
-
-    memories: MemoryBackend
-
-
-class Sleeper(Remembering, Thinker, Protocol):
+class Sleeper(Remembers, Thinker, Protocol):
     """An assistant, as sleep and compactions know it."""
 
     key: str
-    scope: str
     enabled: bool
     ready: bool
     extracts_memories: bool
@@ -107,8 +95,6 @@ class Sleeper(Remembering, Thinker, Protocol):
     pose: Callable[[str], None]
     trouble: Callable[[str], None]
     alert: Callable[[str], None]
-    log: Callable[..., None]
-    log_error: Callable[[str, BaseException], None]
 
     @property
     def obj(self) -> Character:
@@ -131,16 +117,12 @@ class Sleeper(Remembering, Thinker, Protocol):
         """What it can do."""
 
     @property
-    def game(self) -> Place:
-        """What is around it."""
-
-    @property
     def spend(self) -> OwnCalls:
         """The way to its model."""
 
     @property
-    def mind(self) -> Stores:
-        """What computes and keeps for it."""
+    def game(self) -> Place:
+        """What is around it."""
 
     def usage(self, history_tokens: int | None = None) -> float:
         """The share of its room that is taken, or would be."""

@@ -62,7 +62,7 @@ from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.rag_memory.ledger import LedgerHandler, Note
 from evennia_ai.rag_memory.memory import LifeMemory, RecallJobs
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
-from evennia_ai.rag_memory.seen import Quarantine, Quarantined, Seen
+from evennia_ai.rag_memory.seen import Quarantined, Seen
 from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.turns.moderation import ALERT_EVERY_S, Moderator, where
@@ -432,25 +432,7 @@ class Assistant:
     @cached_property
     def memory(self) -> LifeMemory:
         """Everything heard, said or written, to be found again."""
-        return LifeMemory(
-            self.scope,
-            self.mind.recall,
-            lambda: self.mind.memories,
-            self.log_error,
-            self.now,
-            entities=lambda: self.entities,
-            notes=lambda: self.ledger.entries(),
-            on_new_index=lambda: self.memory.mend(whole=True),
-            traits=lambda: self.tools.traits,
-            may_embed=lambda texts: self.may_embed(texts),
-            quarantine=Quarantine(self),
-            work=self.mind.work,
-            history=lambda: self.history,
-            journal=lambda: self.journal,
-            state=lambda: self.state,
-            exists=lambda: self.pk is not None,
-            log=self.log,
-        )
+        return LifeMemory(self)
 
     @property
     def journal(self) -> JournalHandler:

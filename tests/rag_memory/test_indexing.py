@@ -231,12 +231,9 @@ class TestLostFile(unittest.TestCase):
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 3] + bytes([255]) * (len(whole) * 2 // 3))
         errors, lost = [], []
-        memory = Memory(
-            "Aria",
-            RecallJobs(InlineWorker(), self.opened),
-            report=lambda *e: errors.append(e),
-            on_new_index=lambda: lost.append(self.opened().count("Aria")),
-        )
-        self.assertEqual(wait_for(memory.search(Query("key 7"))), [])
+        jobs = RecallJobs(InlineWorker(), self.opened)
+        memory = Memory("Aria", jobs, lambda *e: errors.append(e))
+        memory.on_new_index = lambda: lost.append(self.opened().count("Aria"))
+        self.assertEqual(wait_for(memory.found(Query("key 7"))), [])
         self.addCleanup(self.opened().close)
         self.assertEqual((errors, lost), ([], [0]))
