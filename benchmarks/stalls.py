@@ -125,7 +125,7 @@ class Crew:
             heard, own = self._heard(script), Speaker(body.key, body.stable_id)
             reply = replace(heard, role="assistant", speaker=own, content=line(self.rng))
             script.history.append([heard, reply])
-        script.history.checkpoint()
+        script.history.replace(script.history.messages())
         for _ in range(JOURNAL_ENTRIES):
             body.journal.add(line(self.rng), importance=6)
 

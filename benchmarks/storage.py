@@ -71,7 +71,7 @@ def talk(tokens: int) -> Message:
 def fill(script: Any, messages: int, tokens: int) -> None:
     """Store a history."""
     script.history.append(talk(tokens) for _ in range(messages))
-    script.history.checkpoint()
+    script.history.replace(script.history.messages())
 
 
 def idle_tick(make: Callable[[str], Any], messages: int) -> dict[str, Any]:
@@ -204,7 +204,7 @@ def fill_archive(history: Any, guests: list[Speaker]) -> None:
     """Archive 24,000 lines in segments of 100."""
     for start in range(0, 24_000, 100):
         history.append(said(n, guests) for n in range(start, start + 100))
-        history.checkpoint()
+        history.replace(history.messages())
         messages, key = history.messages(), new_id("s")
         with history.store.transaction():
             history.archive(Segment.sealed(key, key, messages))

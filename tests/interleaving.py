@@ -473,7 +473,7 @@ class Interleaving:
         self.record[place:place] = entries
 
     def _checkpoint(self):
-        self.world.script.history.checkpoint()
+        self.world.script.history.replace(self.world.script.history.messages())
 
     def _reload(self):
         self.world.script.save_queue()

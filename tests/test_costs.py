@@ -72,7 +72,7 @@ def talk(size):
     store = CountingStore()
     history = HistoryHandler(store, lambda: len)
     history.append(said(n) for n in range(size))
-    history.checkpoint()
+    history.replace(history.messages())
     return store, history
 
 

@@ -66,7 +66,9 @@ class Segment(Stored):
         """
         messages = tuple(change(m) for m in self.messages if m.id not in message_ids)
         revised = replace(self, messages=messages)
-        return revised.resealed() if self.checksum == self.sha256 else revised
+        if self.checksum == self.sha256:
+            return revised.resealed()
+        return revised
 
     @property
     def message_ids(self) -> list[str]:
@@ -161,11 +163,6 @@ def reached_from(ids: Iterable[str], records: Mapping[str, SummaryRecord]) -> se
     return reached
 
 
-def count_below(summary_id: str, records: Mapping[str, SummaryRecord]) -> int:
-    """How many raw messages are below one of these summaries, by their ids."""
-    return sum(len(records[key].source_ids) for key in reached_from([summary_id], records))
-
-
 def in_use(records: Sequence[SummaryRecord]) -> list[SummaryRecord]:
     """The summaries that markers show: public ones first, of each audience the long-term one first.
 
@@ -180,7 +177,9 @@ def state_of(record: SummaryRecord, above: Mapping[str, str]) -> str:
     """`LIVE`, `ABSORBED` or `ROLLED_BACK`; `above` is `absorbed_by` of all summaries."""
     if record.rolled_back:
         return ROLLED_BACK
-    return ABSORBED if record.id in above else LIVE
+    if record.id in above:
+        return ABSORBED
+    return LIVE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,13 +207,17 @@ class Report(Stored):
     @property
     def summary_id(self) -> str:
         """The first of the summaries; empty if there is none."""
-        return self.summary_ids[0] if self.summary_ids else ""
+        if self.summary_ids:
+            return self.summary_ids[0]
+        return ""
 
     @property
     def reduction_pct(self) -> float:
         """By how much the history shrank."""
         before = self.original_tokens
-        return round(100 * (before - self.new_tokens) / before, 1) if before else 0.0
+        if before:
+            return round(100 * (before - self.new_tokens) / before, 1)
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -427,7 +430,9 @@ class Archive:
     def left_with(self, message_id: str) -> tuple[str, ...]:
         """Ids of the messages that left together with one, oldest first; none if it never left."""
         records = self._citing_one({message_id})
-        return records[-1].source_ids if records else ()
+        if records:
+            return records[-1].source_ids
+        return ()
 
     def _citing_one(self, message_ids: set[str]) -> list[SummaryRecord]:
         """The records that cite one of these messages, oldest first."""

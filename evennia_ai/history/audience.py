@@ -22,7 +22,9 @@ def private(ids: Iterable[str]) -> str:
     ``private:…`` with the ids sorted; ``staff`` if there are none.
     """
     members = sorted(set(ids))
-    return _PRIVATE + "+".join(members) if members else STAFF
+    if members:
+        return _PRIVATE + "+".join(members)
+    return STAFF
 
 
 @lru_cache(maxsize=1024)
@@ -53,7 +55,9 @@ def viewer(audience: object) -> str:
     It is to a viewer what `normalised` is to material: both err on the side of showing less.
     """
     known = audience == STAFF or (isinstance(audience, str) and bool(members(audience)))
-    return normalised(audience) if known else PUBLIC
+    if known:
+        return normalised(audience)
+    return PUBLIC
 
 
 def visible(audience: str, viewer: str) -> bool:

@@ -142,7 +142,9 @@ def speaker_label(key: str, speaker_id: str) -> str:
 
 def without_marks(text: str) -> str:
     """A text without the labels, days and ids of speakers in brackets."""
-    return _MARKS.sub(" ", text) if "[" in text else text
+    if "[" in text:
+        return _MARKS.sub(" ", text)
+    return text
 
 
 def row(row_id: str, day: str, who: str, text: str) -> str:

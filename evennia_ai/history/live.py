@@ -1,7 +1,7 @@
 """The live conversation history: pages of messages, of which the newest is a list of its own.
 
-Storing a turn writes only a small open page; a checkpoint merges it into the newest page,
-`HISTORY`. A message belongs to the page of its place in the talk, so that older pages, in the
+Storing a turn writes only a small open page, which is merged into the newest page, `HISTORY`, once
+it is full. A message belongs to the page of its place in the talk, so that older pages, in the
 category `OLDER`, are written again only when their own messages change. Token counts are kept by
 audience and summed as messages come, so that usage costs the same at any length.
 """
@@ -25,13 +25,12 @@ from evennia_ai.history.archive import (
     Archive,
     Segment,
     SummaryRecord,
-    count_below,
     digest_add,
     in_use,
 )
 from evennia_ai.history.audience import Views
 from evennia_ai.history.frames import SUMMARY_TITLE
-from evennia_ai.history.messages import Message, is_talk, made_at, new_id, utc_iso
+from evennia_ai.history.messages import Message, made_at, new_id, utc_iso
 from evennia_ai.history.stored import (
     Cache,
     Store,
@@ -141,8 +140,7 @@ class HistoryHandler(Archive):
     ):
         super().__init__(store)
         self._counter, self._now, self._on_append = counter, now, on_append
-        self._parts = Cache(store, OLDER, _read_page, as_plain)
-        self._part = Cache(store, None, _read_page, as_plain)
+        self._parts = Cache(store, OLDER, _read_page, as_plain, newest=HISTORY)
         self._open = Cache(store, None, OpenPage.read, OpenPage.to_dict)
         self._stamps: tuple[object, object] | None = None
         self._older: Pages = {}
@@ -151,7 +149,6 @@ class HistoryHandler(Archive):
         self._all: tuple[Message, ...] = ()
         self._ids: dict[str, Message] = {}
         self._views = Views()
-        self._lines = 0
 
     def messages(self) -> tuple[Message, ...]:
         """All live messages, oldest first, complete. Treat them as immutable."""
@@ -179,12 +176,6 @@ class HistoryHandler(Archive):
         self.store.on_commit(lambda: self._on_append(new))
         return new
 
-    def checkpoint(self) -> None:
-        """Merge the open page into the history."""
-        self._refresh()
-        if self._page.messages:
-            self.replace(self._all)
-
     def replace_talk(self, messages: Iterable[Message]) -> None:
         """Make these the live talk, behind a marker for each summary in use, as its record says."""
         live = [*self._markers(), *(message for message in messages if not message.is_summary)]
@@ -200,7 +191,7 @@ class HistoryHandler(Archive):
         for record in shown:
             marker = former.get(record.id)
             if marker is None or marker.content != f"{SUMMARY_TITLE}\n{record.text}":
-                left = count_below(record.id, records)
+                left = len(self.places_below(record.id))
                 former[record.id] = marker_of(record, left, count(record.text)).counted(count)
         # Without a record, as one that is lost, they stay, and the proof names them.
         lost = (marker for key, marker in former.items() if key not in records)
@@ -236,7 +227,7 @@ class HistoryHandler(Archive):
                     if self._older.get(number) != part:
                         self._parts.set(_page_key(number), part)
                 if newest != self._newest:
-                    self._part.set(HISTORY, newest)
+                    self._parts.set(HISTORY, newest)
             if self.store.stamp(BEGUN) is None:
                 self.store.set(BEGUN, utc_iso(self._now()))
             self._open.set(TAIL, page)
@@ -282,11 +273,6 @@ class HistoryHandler(Archive):
         known = (self._ids.get(each) or archived.get(each) for each in wanted)
         return [message for message in known if message]
 
-    def lines(self) -> int:
-        """How many live messages are lines of talk; constant time."""
-        self._refresh()
-        return self._lines
-
     def evidence(self, segments: Iterable[Segment] | None = None) -> Evidence:
         """All that the proof needs, loaded from the store, except `segments` loaded before."""
         count, digest = self.recorded
@@ -330,7 +316,7 @@ class HistoryHandler(Archive):
         keys = [key for key in self.store.keys(OLDER) if re.fullmatch(r"page_\d{6,9}", key)]
         pages = self._parts.all(keys)
         self._older = dict(sorted((int(key[5:]), page) for key, page in pages.items()))
-        self._newest = self._part.get(HISTORY) or ()
+        self._newest = self._parts.get(HISTORY) or ()
         self._page = self._open.get(TAIL) or OpenPage()
         live = [*chain.from_iterable(self._older.values()), *self._newest, *self._page.messages]
         if known is None:
@@ -384,7 +370,7 @@ class HistoryHandler(Archive):
             self.store.on_commit(lambda: self._on_append(new))
 
     def _load(self, live: Sequence[Message]) -> None:
-        self._all, self._ids, self._views, self._lines = (), {}, Views(), 0
+        self._all, self._ids, self._views = (), {}, Views()
         self._keep(live)
 
     def _keep(self, new: Sequence[Message]) -> None:
@@ -392,7 +378,6 @@ class HistoryHandler(Archive):
         for message in new:
             self._ids[message.id] = message
             tally[message.audience] += message.tokens
-            self._lines += is_talk(message)
         for audience, tokens in tally.items():
             self._views.add(audience, tokens)
         self._stamps = (self.store.stamp(HISTORY), self.store.stamp(TAIL))

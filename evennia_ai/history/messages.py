@@ -89,7 +89,9 @@ class Message(Stored):
             channel=self.channel or ("tool" if self.role == "tool" else "say"),
             place=self.place or (0 if self.is_summary else place),
         )
-        return stamped if self.tokens > 0 else stamped.counted(count)
+        if self.tokens > 0:
+            return stamped
+        return stamped.counted(count)
 
     def counted(self, count: Counter) -> "Message":
         """The message with the tokens it takes in a prompt."""
@@ -103,12 +105,16 @@ class Message(Stored):
     @property
     def speaker_name(self) -> str:
         """The speaker's name at the time; empty if unknown."""
-        return self.speaker.key if self.speaker else ""
+        if self.speaker:
+            return self.speaker.key
+        return ""
 
     @property
     def speaker_id(self) -> str:
         """The speaker's stable id; empty if unknown."""
-        return self.speaker.id if self.speaker else ""
+        if self.speaker:
+            return self.speaker.id
+        return ""
 
 
 def utc_iso(at: float) -> str:
@@ -241,12 +247,16 @@ def _heard(message: Message) -> str:
 def mask_of(message: Message) -> Mapping[str, Any]:
     """The flag of a tool result that is shown as a placeholder (`masked`); else empty."""
     flag = message.metadata.get("masked")
-    return flag if isinstance(flag, Mapping) and flag.get("placeholder") else {}
+    if isinstance(flag, Mapping) and flag.get("placeholder"):
+        return flag
+    return {}
 
 
 def tool_calls(message: Message) -> Sequence[dict[str, Any]]:
     """The tool calls an assistant message makes, in order; empty for others."""
-    return message.tool_calls if message.role == "assistant" else ()
+    if message.role == "assistant":
+        return message.tool_calls
+    return ()
 
 
 def call_ids(message: Message) -> list[str]:

@@ -100,7 +100,9 @@ def _sealed(value: Any, owner: str, is_structure: bool) -> Any:
     if kind in _ATOMS or (is_structure and kind is str and not value.startswith(UNMET)):
         return value
     if isinstance(value, str):
-        return Sealed(value, owner) if value else ""
+        if value:
+            return Sealed(value, owner)
+        return ""
     if isinstance(value, dict):
         return {
             key if key in STRUCTURE else _sealed(key, owner, True): _sealed(
@@ -132,7 +134,9 @@ def unseal(value: Any, owner: str | None = None) -> Any:
     if kind is str or kind in _ATOMS:
         return value
     if kind is Sealed:
-        return value.text if owner is None or value.owner == owner else value
+        if owner is None or value.owner == owner:
+            return value.text
+        return value
     if kind is dict or isinstance(value, Mapping):
         return {
             key if type(key) is str else unseal(key, owner): unseal(each, owner)
@@ -270,7 +274,9 @@ def as_plain(value: Any) -> Any:
         return list(map(as_plain, value))
     if isinstance(value, Mapping):
         return {key: as_plain(each) for key, each in value.items()}
-    return value.to_dict() if isinstance(value, Stored) else value
+    if isinstance(value, Stored):
+        return value.to_dict()
+    return value
 
 
 def each_readable(items: object, read: Callable[[Any], T], odd: list[object]) -> list[T]:
@@ -291,17 +297,23 @@ _LAST_SECOND = 253_000_000_000.0  # in the year 9987
 
 def as_text(value: object) -> str:
     """A text as it is; an empty one for anything else."""
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
 def as_count(value: object) -> int:
     """A whole number below `MOST` as it is; 0 for anything else."""
-    return value if type(value) is int and -MOST < value < MOST else 0
+    if type(value) is int and -MOST < value < MOST:
+        return value
+    return 0
 
 
 def as_amount(value: object) -> float:
     """A number below `MOST` as it is, no NaN; 0 for anything else."""
-    return value if type(value) in (int, float) and -MOST < value < MOST else 0.0  # type: ignore
+    if isinstance(value, int | float) and not isinstance(value, bool) and -MOST < value < MOST:
+        return value
+    return 0.0
 
 
 def as_time(value: object) -> float:
@@ -311,7 +323,9 @@ def as_time(value: object) -> float:
 
 def as_dict(value: object) -> dict[str, Any]:
     """A mapping as a dict; an empty one for anything else."""
-    return dict(value) if isinstance(value, Mapping) else {}
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {}
 
 
 def as_texts(value: object) -> list[str]:
@@ -326,7 +340,9 @@ def as_dicts(value: object) -> list[dict[str, Any]]:
 
 def as_list(value: object) -> list[Any]:
     """A list or tuple as a list; an empty one for anything else."""
-    return list(value) if isinstance(value, list | tuple) else []
+    if isinstance(value, list | tuple):
+        return list(value)
+    return []
 
 
 R = TypeVar("R", bound=Stored)
@@ -387,10 +403,12 @@ class Cache(Generic[T]):
     """The values of one category of Attributes.
 
     Args:
+        category: Their category.
         read: Makes a value of a key, what is stored there and a list, into which it puts parts
             that it cannot read; raises `Unreadable` where it can use nothing.
         write: Makes the plain data that is stored of a value.
         most: How many values stay in memory, the latest used; all of them by default.
+        newest: The key of one that is an Attribute without a category.
     """
 
     def __init__(
@@ -400,14 +418,15 @@ class Cache(Generic[T]):
         read: Callable[[str, Any, list[object]], T],
         write: Callable[[T], object],
         most: int | None = None,
+        newest: str = "",
     ):
         self.store, self.category = store, category
-        self._read, self._write, self._most = read, write, most
+        self._read, self._write, self._most, self._newest = read, write, most, newest
         self._known: dict[str, tuple[object, T]] = {}
 
     def get(self, key: str) -> T | None:
         """The value under a key, or None."""
-        return self._current(key, self.store.stamp(key, self.category))
+        return self._current(key, self._stamp(key))
 
     def all(self, keys: Sequence[str] | None = None) -> dict[str, T]:
         """The values of these keys, by default of all, by key; in one query for what is new."""
@@ -419,12 +438,20 @@ class Cache(Generic[T]):
 
     def set(self, key: str, value: T) -> None:
         """Store a value."""
-        self.store.set(key, self._write(value), self.category)
-        self._keep(key, self.store.stamp(key, self.category), value)
+        self.store.set(key, self._write(value), self._category(key))
+        self._keep(key, self._stamp(key), value)
 
     def delete(self, key: str) -> None:
         """Remove a value."""
         self.store.delete(key, self.category)
+
+    def _category(self, key: str) -> str | None:
+        if key == self._newest:
+            return None
+        return self.category
+
+    def _stamp(self, key: str) -> object:
+        return self.store.stamp(key, self._category(key))
 
     def _current(self, key: str, stamp: object) -> T | None:
         stamped, value = self._known.pop(key, (None, None))
@@ -432,7 +459,7 @@ class Cache(Generic[T]):
             return None
         if stamped is not stamp:
             value = self._load(key)
-            stamp = self.store.stamp(key, self.category)
+            stamp = self._stamp(key)
         if value is not None:
             self._keep(key, stamp, value)
         return value
@@ -444,19 +471,20 @@ class Cache(Generic[T]):
             del self._known[next(iter(self._known))]
 
     def _load(self, key: str) -> T | None:
-        raw, odd = self.store.get(key, self.category), list[object]()
+        category, odd = self._category(key), list[object]()
+        raw = self.store.get(key, category)
         try:
             value = self._read(key, raw, odd)
         except Unreadable:
             with self.store.transaction():
-                put_aside(self.store, raw, key, self.category)
-                self.store.delete(key, self.category)
+                put_aside(self.store, raw, key, category)
+                self.store.delete(key, category)
             return None
         if odd:
             with self.store.transaction():
                 for item in odd:
-                    put_aside(self.store, item, key, self.category)
-                self.store.set(key, self._write(value), self.category)
+                    put_aside(self.store, item, key, category)
+                self.store.set(key, self._write(value), category)
         return value
 
 
@@ -477,7 +505,9 @@ def records(store: Store, category: str | None, kind: type[R], most: int | None 
 
 def name_of(key: str, category: str | None = None) -> str:
     """How an Attribute is named to people, and in the category `ASIDE`."""
-    return f"{category}_{key}" if category else key
+    if category:
+        return f"{category}_{key}"
+    return key
 
 
 def put_aside(store: Store, value: object, key: str, category: str | None = None) -> None:

@@ -79,7 +79,9 @@ def _named(ids: Iterable[str]) -> str:
     listed = list(ids)
     shown = ", ".join(f"`{each}`" for each in listed[:_NAMED_IDS])
     more = len(listed) - _NAMED_IDS
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    if more > 0:
+        return f"{shown} and {more:,} more"
+    return shown
 
 
 def _places_of(evidence: Evidence) -> dict[str, list[str]]:

@@ -152,7 +152,9 @@ def _planned(
 def only_one(audience: str) -> Collection[str]:
     """The stable id of the only person of an audience; empty for every other audience."""
     circle = members(audience)
-    return circle if len(circle) == 1 else ()
+    if len(circle) == 1:
+        return circle
+    return ()
 
 
 def own_runs(

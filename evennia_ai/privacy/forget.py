@@ -158,13 +158,17 @@ class Removal:
         def entry_left(entry: JournalEntry) -> JournalEntry:
             if entry.id in syntheses:
                 return replace(entry, content=f"{SYNTHESIS_TITLE} {EMPTIED}")
-            return entry.tombstone if entry.id in plan.things else entry
+            if entry.id in plan.things:
+                return entry.tombstone
+            return entry
 
         def profile_left(profile: Profile) -> Profile | None:
             left = profile.only(lambda item: item.id not in plan.things)
             # Nothing stays of one of these people, nor of somebody or something that is a name.
             is_nobody = profile.id in self.people or profile.id.startswith((UNMET, MASK))
-            return None if is_nobody and not left.observations else left
+            if is_nobody and not left.observations:
+                return None
+            return left
 
         step("forget replies")
         if ids := plan.theirs | plan.replies | plan.things | syntheses:

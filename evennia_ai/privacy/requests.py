@@ -270,7 +270,9 @@ class ForgettingJob:
 
 def name_of(script: "AssistantScript") -> str:
     """How a report calls an assistant: an idle script by its number."""
-    return str(script.obj.key) if script.is_embodied else f"{script.key} (idle script #{script.pk})"
+    if script.is_embodied:
+        return str(script.obj.key)
+    return f"{script.key} (idle script #{script.pk})"
 
 
 def is_to_assistants(page: Msg) -> bool:

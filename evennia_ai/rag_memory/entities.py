@@ -104,7 +104,9 @@ class Belief:
             text = f"{one_line(item.told_by)} said: {text}"
         if self.former:
             text += f" (before: {one_line(self.former[0].value)})"
-        return f"{text} (heard {self.times} times)" if self.times > 1 else text
+        if self.times > 1:
+            return f"{text} (heard {self.times} times)"
+        return text
 
 
 def current(observations: Iterable[Observation], audience: str) -> list[Belief]:
@@ -158,7 +160,9 @@ class Profile(Stored):
             if folded(item.predicate) == RELATIONSHIP and not item.subject
         ]
         newest = current(items, audience)[:1]
-        return " ".join(newest[0].observation.value.split()) if newest else ""
+        if newest:
+            return " ".join(newest[0].observation.value.split())
+        return ""
 
     def facts(self, audience: str, limit: int) -> list[str]:
         """What an audience may know of it, at most `limit` sentences: its relationship first."""
@@ -169,7 +173,9 @@ class Profile(Stored):
     def only(self, is_kept: Callable[[Observation], bool]) -> "Profile":
         """The profile with some of its observations; the same if all stay."""
         left = tuple(filter(is_kept, self.observations))
-        return self if len(left) == len(self.observations) else replace(self, observations=left)
+        if len(left) == len(self.observations):
+            return self
+        return replace(self, observations=left)
 
 
 def new_profile(entity_id: str, name: str, at: float | str, kind: str = "person") -> Profile:
@@ -238,7 +244,9 @@ def unmet_id(name: str) -> str:
 
 
 def _iso(at: float | str) -> str:
-    return at if isinstance(at, str) else utc_iso(at)
+    if isinstance(at, str):
+        return at
+    return utc_iso(at)
 
 
 def found_observations(profiles: Iterable[Profile], query: str, audience: str) -> list[Hit]:

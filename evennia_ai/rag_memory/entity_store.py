@@ -127,7 +127,9 @@ class EntityHandler:
         if self.get(wanted):
             return wanted
         ids = self.named(bare(wanted), audience)
-        return ids[0] if len(ids) == 1 else None
+        if len(ids) == 1:
+            return ids[0]
+        return None
 
     def mentioned(self, text: str, audience: str, shortest: int = SHORTEST_MENTION) -> list[str]:
         """The ids of the entities with a name in a text as whole words, each once.
@@ -215,7 +217,9 @@ class EntityHandler:
     def archived(self, entity_id: str) -> tuple[Observation, ...]:
         """The archived observations of an entity, the first archived first."""
         old = self._old.get(entity_id) if entity_id in self._aged else None
-        return old.observations if old else ()
+        if old:
+            return old.observations
+        return ()
 
     def archived_profiles(self) -> Iterator[Profile]:
         """Each profile that has archived observations, with those only; one read at a time."""
@@ -226,7 +230,9 @@ class EntityHandler:
     def whole(self, profile: Profile) -> Profile:
         """A profile with its archived observations."""
         old = self.archived(profile.id)
-        return replace(profile, observations=(*old, *profile.observations)) if old else profile
+        if old:
+            return replace(profile, observations=(*old, *profile.observations))
+        return profile
 
     def forget_sources(self, sources: Iterable[str]) -> None:
         """Take out every observation that rests on one of these ids, and profiles left bare."""
@@ -235,7 +241,9 @@ class EntityHandler:
         def left(profile: Profile) -> Profile | None:
             rest = profile.only(lambda item: gone.isdisjoint(item.sources))
             is_bare = not (rest.observations or rest.first_seen)
-            return None if rest is not profile and is_bare else rest
+            if rest is not profile and is_bare:
+                return None
+            return rest
 
         with self.store.transaction():
             for _ in self.forget(left):

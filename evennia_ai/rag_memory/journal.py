@@ -9,7 +9,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, takewhile
+from itertools import takewhile
 from typing import Any
 
 import regex
@@ -121,6 +121,8 @@ def score_importance(text: str) -> int:
 
 JOURNAL, PAGES = "journal", "ai_journal"
 PAGE_ENTRIES = 50
+# Newest pages that are looked through for what waits.
+LOOKED_AT = 5
 _PAGE = re.compile(r"page_(\d{6,})")
 
 
@@ -172,8 +174,7 @@ class JournalHandler:
         self.store = store
         self._now = now
         self._on_add = on_add
-        self._newest = Cache(store, None, Page.read, Page.to_dict)
-        self._pages = Cache(store, PAGES, Page.read, Page.to_dict, KEPT)
+        self._pages = Cache(store, PAGES, Page.read, Page.to_dict, KEPT, newest=JOURNAL)
 
     def add(self, content: str, **fields: Any) -> JournalEntry:
         """Append a new entry, and return it; the fields are those of `new`."""
@@ -220,7 +221,7 @@ class JournalHandler:
                 room = PAGE_ENTRIES - len(page.entries)
                 page = replace(page, entries=(*page.entries, *left[:room]))
                 left = left[room:]
-            self._newest.set(JOURNAL, page)
+            self._pages.set(JOURNAL, page)
         self.store.on_commit(lambda: [*map(self._on_add, entries)])
 
     def recent(self, limit: int = 50) -> tuple[JournalEntry, ...]:
@@ -251,14 +252,13 @@ class JournalHandler:
         place = self._place(entry_id)
         return place and place[1]
 
-    def unconsolidated(self, limit: int = 200) -> tuple[JournalEntry, ...]:
-        """Newest entries not yet in semantic memory, oldest first; derived ones never go there.
+    def waiting(self) -> int:
+        """How many entries are still to go into semantic memory; derived ones never do.
 
-        Reads no page beyond the first that has none.
+        Reads no page beyond the first that has none, and of the newest at most `LOOKED_AT`.
         """
-        pages = takewhile(lambda page: page.waiting, map(self.page, self.pages()[::-1]))
-        waiting = (entry for page in pages for entry in page.waiting[::-1])
-        return tuple(islice(waiting, limit))[::-1]
+        newest = map(self.page, self.pages()[: -LOOKED_AT - 1 : -1])
+        return sum(len(page.waiting) for page in takewhile(lambda page: page.waiting, newest))
 
     def mark_consolidated(self, entry_ids: Iterable[str]) -> None:
         """Record that entries are in semantic memory."""
@@ -267,7 +267,7 @@ class JournalHandler:
             for key in self.pages_with(wanted):
                 page = self.page(key)
                 new = [e.id for e in page.entries if e.id in wanted - {*page.consolidated}]
-                self._put(key, replace(page, consolidated=(*page.consolidated, *new)))
+                self._pages.set(key, replace(page, consolidated=(*page.consolidated, *new)))
 
     def withdraw(self, entry_ids: Iterable[str]) -> None:
         """Mark entries as withdrawn: kept, but neither found nor consolidated."""
@@ -308,7 +308,7 @@ class JournalHandler:
             page = self.page(key)
             entries = tuple(map(change, page.entries))
             if entries != page.entries:
-                self._put(key, replace(page, entries=entries))
+                self._pages.set(key, replace(page, entries=entries))
                 changed += [new for new in entries if new not in page.entries]
         return changed
 
@@ -318,7 +318,7 @@ class JournalHandler:
         return (page.number - 1) * PAGE_ENTRIES + len(page.entries)
 
     def _page(self) -> Page:
-        return self._newest.get(JOURNAL) or Page(self._next_number())
+        return self._pages.get(JOURNAL) or Page(self._next_number())
 
     def _next_number(self) -> int:
         """The number of a new page behind all others; keys added by hand are no pages."""
@@ -327,11 +327,9 @@ class JournalHandler:
 
     def page(self, key: str) -> Page:
         """One page by its key."""
-        page = self._page() if key == JOURNAL else self._pages.get(key)
-        return page or Page(int(key[5:]))
-
-    def _put(self, key: str, page: Page) -> None:
-        (self._newest if key == JOURNAL else self._pages).set(key, page)
+        if key == JOURNAL:
+            return self._page()
+        return self._pages.get(key) or Page(int(key[5:]))
 
     def _place(self, entry_id: str) -> tuple[str, JournalEntry] | None:
         """An entry and the key of its page: the page of its time, or one of those beside it."""
@@ -346,7 +344,9 @@ class JournalHandler:
     def _first_id(self, key: str) -> str:
         """The part that sorts by time of the id of a page's first entry."""
         entries = self.page(key).entries
-        return entries[0].id[-ID_CHARS:] if entries else ""
+        if entries:
+            return entries[0].id[-ID_CHARS:]
+        return ""
 
 
 def page_key(number: int) -> str:

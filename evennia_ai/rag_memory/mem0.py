@@ -341,7 +341,9 @@ def import_mem0(directory: Path) -> Any:
 def first_line(error: BaseException) -> str:
     """An error in one line: its class and the beginning of its text, addresses masked."""
     text = re.sub(r"://[^@/\s]+@", "://***@", " ".join(str(error).split())[:200])
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if text:
+        return f"{type(error).__name__}: {text}"
+    return type(error).__name__
 
 
 def _billed(embedder: object) -> str:
@@ -350,7 +352,9 @@ def _billed(embedder: object) -> str:
         return ""
     provider, config = embedder.get("provider", "openai"), embedder.get("config") or {}
     model = config.get("model") or OPENAI_EMBEDDER
-    return model if provider == "openai" else f"{provider}/{model}"
+    if provider == "openai":
+        return model
+    return f"{provider}/{model}"
 
 
 def _agent(scope: str) -> str:

@@ -74,7 +74,9 @@ def said_in(message: Message, traits: ToolTraits) -> str:
     if any(call.get("name") not in traits.silent for call in calls):
         spoken = (spoken_text(call) for call in calls if call.get("name") in traits.speaks)
         return "\n".join(text for text in spoken if text)
-    return message.content if message.channel in SPEECH else ""
+    if message.channel in SPEECH:
+        return message.content
+    return ""
 
 
 def prune_low_importance_entries(entries: Iterable[JournalEntry], now: float) -> dict[str, Any]:
@@ -446,7 +448,9 @@ class LifeMemory(Memory):
                     break
         whole_mark = [Turn(WHOLE, "", "", None)]
         marked = yield self._watched(self.recall.add(self._mark, whole_mark), None)
-        return None if marked is None else added
+        if marked is None:
+            return None
+        return added
 
     def withdraw_entry(self, entry_id: str) -> None:
         """Withdraw an entry, and note that searches still find it; `forget_entry` does all."""
@@ -511,7 +515,9 @@ def _messages(history: HistoryHandler, traits: ToolTraits) -> Iterator[list[Turn
 
     def archived(key: str) -> Sequence[Message]:
         segment = history.segment(key)
-        return segment.messages if segment else ()
+        if segment:
+            return segment.messages
+        return ()
 
     yield from batches(history.messages)
     # Only now: a compaction may have archived live messages meanwhile.

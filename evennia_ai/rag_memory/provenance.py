@@ -56,7 +56,9 @@ def is_recalled(
 def _share(wanted: Collection[str], texts: Iterable[str]) -> float:
     """The largest share of the wanted words that one of these texts has."""
     counts = (len(telling_words(text).intersection(wanted)) for text in texts)
-    return max(counts, default=0) / len(wanted) if wanted else 0.0
+    if wanted:
+        return max(counts, default=0) / len(wanted)
+    return 0.0
 
 
 def statement_of(message: Message) -> Message:
@@ -67,7 +69,9 @@ def statement_of(message: Message) -> Message:
 
 def _said(message: Message) -> str:
     speaker = message.speaker_name
-    return f"{speaker}: {message.content}" if speaker and message.content else message.content
+    if speaker and message.content:
+        return f"{speaker}: {message.content}"
+    return message.content
 
 
 def supporting(text: str, messages: Iterable[Message]) -> tuple[str, ...]:

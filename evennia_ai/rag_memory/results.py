@@ -68,7 +68,9 @@ def joined(indexed: Sequence[Hit], others: Iterable[Hit], query: Query) -> list[
     wanted, asking, ids = telling_words(query.text), asks(query.text), {h.turn_id for h in indexed}
 
     def shared(hit: Hit) -> int:
-        return 0 if asking and asks(hit.text) else len(wanted & telling_words(hit.line))
+        if asking and asks(hit.text):
+            return 0
+        return len(wanted & telling_words(hit.line))
 
     best = [(shared(hit), hit) for hit in indexed[: query.limit]]
     is_pinned = False

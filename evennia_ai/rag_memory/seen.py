@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from evennia_ai.history.archive import ARCHIVE, SummaryRecord, count_below, resting_on
+from evennia_ai.history.archive import ARCHIVE, SummaryRecord, resting_on
 from evennia_ai.history.audience import viewer, visible
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
@@ -69,7 +69,9 @@ class Quarantine:
     def sources(self) -> Mapping[str, Mapping[str, str]]:
         """Name and time (``{"name", "at"}``) by the stable id of a person, or the id of a line."""
         stored = self._stored.get(KEY)
-        return stored.sources if stored else {}
+        if stored:
+            return stored.sources
+        return {}
 
     @property
     def lines(self) -> frozenset[str]:
@@ -150,7 +152,9 @@ class Quarantine:
         if summary := self._life.history.summary(item_id):
             return summary.rests_on
         entry = self._life.journal.get(item_id)
-        return entry.source_message_ids if entry else ()
+        if entry:
+            return entry.source_message_ids
+        return ()
 
 
 # What was made of talk: it rests on messages, and on others of its kind.
@@ -244,7 +248,9 @@ class Seen:
 
     def _said(self, messages: Iterable[Message]) -> list[Message]:
         shown = [message for message in messages if self.shows(message.audience)]
-        return self._script.memory.quarantine.messages(shown) if self._trusted else shown
+        if self._trusted:
+            return self._script.memory.quarantine.messages(shown)
+        return shown
 
     # Summaries
 
@@ -268,8 +274,7 @@ class Seen:
 
     def count_below(self, summary_id: str) -> int:
         """How many messages a summary stands for, also such as the viewer may not see."""
-        records = {record.id: record for record in self._script.history.summaries()}
-        return count_below(summary_id, records)
+        return len(self._script.history.places_below(summary_id))
 
     # Notes, entries, profiles
 
@@ -304,7 +309,9 @@ class Seen:
 
     def _observed(self, profiles: Sequence[Profile]) -> Sequence[Profile]:
         shown = [profile.only(lambda item: self.shows(item.audience)) for profile in profiles]
-        return self._script.memory.quarantine.profiles(shown) if self._trusted else shown
+        if self._trusted:
+            return self._script.memory.quarantine.profiles(shown)
+        return shown
 
     def pinned(self) -> tuple[Note, ...]:
         """The approved notes of the ledger, in the order of the prompt."""
@@ -320,7 +327,9 @@ class Seen:
 
     def _pinnable(self, notes: Iterable[Note]) -> tuple[Note, ...]:
         shown = tuple(note for note in notes if self.shows(note.audience))
-        return self._script.memory.quarantine.notes(shown) if self._trusted else shown
+        if self._trusted:
+            return self._script.memory.quarantine.notes(shown)
+        return shown
 
     # Search, requests
 

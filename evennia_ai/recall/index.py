@@ -316,7 +316,9 @@ class RecallIndex:
     def _number_of(self, name: str) -> int:
         """The number of a scope; 0 if there is none of that name."""
         row = self._db.execute("SELECT number FROM scopes WHERE name=?", (name,)).fetchone()
-        return int(row[0]) if row else 0
+        if row:
+            return int(row[0])
+        return 0
 
     def _numbers_of(self, scope: int, ids: Collection[str]) -> dict[str, int]:
         """The numbers of turns by id; unknown ids are left out."""

@@ -129,5 +129,9 @@ def seconds(moment: Moment) -> float:
 def stored_moment(moment: Moment) -> float | str | None:
     """A moment as it is stored: numbers as they are, all else as text; None for no number."""
     if isinstance(moment, int | float):
-        return float(moment) if abs(moment) < MOST else None
-    return None if moment is None else storable(str(moment))
+        if abs(moment) < MOST:
+            return float(moment)
+        return None
+    if moment is None:
+        return None
+    return storable(str(moment))

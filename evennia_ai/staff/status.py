@@ -146,8 +146,9 @@ def stored(
     history: HistoryHandler, journal: JournalHandler, entities: EntityHandler
 ) -> dict[str, str]:
     """How much an assistant has stored, a fact a kind."""
-    waiting = f"{len(journal.unconsolidated(UNCONSOLIDATED_SHOWN))}"
-    if waiting == f"{UNCONSOLIDATED_SHOWN}":
+    count = journal.waiting()
+    waiting = f"{count}"
+    if count >= UNCONSOLIDATED_SHOWN:
         waiting += " or more"
     live = sum(not message.is_summary for message in history.messages())
     archived = history.recorded[0] - live - len(history.tombstones())

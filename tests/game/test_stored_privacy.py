@@ -66,7 +66,7 @@ class StoredLifeTest(CommandLineTest):
         for text, audience in (("Psst", private([alice.id])), ("Aloud", "public")):
             line = Message("user", f"{text}: {SECRET}.", speaker=alice, audience=audience)
             self.script.history.append([line])
-        self.script.history.checkpoint()
+        self.script.history.replace(self.script.history.messages())
         self.script.history.append([Message("user", f"New: {SECRET}.", speaker=alice)])
         self.aria.journal.add(f"Alice said {SECRET}.", audience=private([alice.id]))
         self.script.state.extracted = [SECRET]

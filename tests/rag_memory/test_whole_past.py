@@ -48,7 +48,7 @@ class TestWholePast(StoreCase, MemoryWorldTest):
                 entry = self.body.journal.add(text, source_message_ids=[source.id])
                 self.entries[entry.id] = source
         self.night_killed()
-        while self.body.journal.unconsolidated():  # with `infer`, two model calls a minute
+        while self.body.journal.waiting():  # with `infer`, two model calls a minute
             self.world.later(61)
             wait_for(consolidate_memories_to_semantic(self.script, self.body))
         wait_for(consolidate_memories_to_semantic(self.script, self.body))

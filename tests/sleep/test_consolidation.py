@@ -105,7 +105,7 @@ class TestConsolidate(ConsolidationCase):
         clock = Clock()
         running = consolidate_memories_to_semantic(self.script, self.body, reactor=clock)
         self.assertFalse(running.called)
-        self.assertEqual(len(self.journal.unconsolidated(9 * PAGE_ENTRIES)), PAGE_ENTRIES + 1)
+        self.assertEqual(self.journal.waiting(), PAGE_ENTRIES + 1)
         clock.advance(0)
         counts = wait_for(running)
         self.assertEqual(counts["consolidated"], 2 * PAGE_ENTRIES + 1)
@@ -146,7 +146,7 @@ class TestConsolidate(ConsolidationCase):
         self.before_add = go_away_on_second
         with self.assertRaises(StoreError):
             self.consolidate()
-        self.assertEqual(len(self.journal.unconsolidated()), 3)
+        self.assertEqual(self.journal.waiting(), 3)
         self.assertEqual(self.consolidate()["consolidated"], 3)
 
     def test_a_crash_between_store_and_mark_makes_no_duplicate(self):

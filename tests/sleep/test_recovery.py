@@ -279,7 +279,7 @@ class TestHands(MemoryWorldTest):
         self.roll_back()
         self.compact()
         self.fill(3)
-        self.script.history.checkpoint()
+        self.script.history.replace(self.script.history.messages())
         self.world.storage.script.set("conversation_tail", [])
         self.world.restart()
         self.assert_unprovable()
@@ -347,7 +347,7 @@ class DamageTest(MemoryWorldTest):
         super().setUp()
         self.model, self.history = self.world.model, self.script.history
         self.history.append(talk(40))
-        self.history.checkpoint()
+        self.history.replace(self.history.messages())
 
 
 class TestEditMeanwhile(DamageTest):

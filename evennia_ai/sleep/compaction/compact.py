@@ -43,6 +43,7 @@ from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import (
     Message,
     is_maskable,
+    is_talk,
     masked,
     new_id,
     rendered,
@@ -122,7 +123,9 @@ def firing(script: Sleeper, *triggers: str) -> str:
 def due(script: Sleeper, *triggers: str) -> "Compaction | None":
     """The compaction of the first of these triggers that fires, if it has something to do."""
     job = Compaction(script, firing(script, *triggers))
-    return job if job.trigger and job.plan.leaving else None
+    if job.trigger and job.plan.leaving:
+        return job
+    return None
 
 
 def summary_cap(
@@ -318,7 +321,8 @@ class Compaction:
         immediate, recent = self.script.config.immediate_window, self.script.config.recent_window
         if immediate is None or recent is None:
             return False
-        return self.script.history.lines() > immediate + recent
+        lines = sum(map(is_talk, self.script.history.messages()))
+        return lines > immediate + recent
 
     @property
     def _threshold(self) -> float:
