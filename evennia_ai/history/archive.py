@@ -421,20 +421,13 @@ class Archive:
     def archived(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Archived messages by their ids, with the others of their segments."""
         wanted = set(message_ids)
-        places = (place for record in self._citing_one(wanted) for place in record.places)
+        places = (place for record in self.citing(wanted) for place in record.places)
         keys = list(dict.fromkeys(key for key, each in places if each in wanted))
         self.store.preload(keys, ARCHIVE)
         segments = filter(None, map(self.segment, keys))
         return {message.id: message for segment in segments for message in segment.messages}
 
-    def left_with(self, message_id: str) -> tuple[str, ...]:
-        """Ids of the messages that left together with one, oldest first; none if it never left."""
-        records = self._citing_one({message_id})
-        if records:
-            return records[-1].source_ids
-        return ()
-
-    def _citing_one(self, message_ids: set[str]) -> list[SummaryRecord]:
+    def citing(self, message_ids: set[str]) -> list[SummaryRecord]:
         """The records that cite one of these messages, oldest first."""
         if not message_ids:
             return []

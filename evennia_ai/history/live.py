@@ -261,8 +261,11 @@ class HistoryHandler(Archive):
         self._refresh()
         if message_id in self._ids:
             return self._all
-        ids = self.left_with(message_id)
-        place = ids.index(message_id) if message_id in ids else 0
+        citing = self.citing({message_id})
+        if not citing:
+            return ()
+        ids = citing[-1].source_ids
+        place = ids.index(message_id)
         return self.by_ids(ids[max(0, place - BESIDE) : place + BESIDE + 1])
 
     def by_ids(self, message_ids: Iterable[str]) -> list[Message]:

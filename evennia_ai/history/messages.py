@@ -71,8 +71,12 @@ class Message(Stored):
         """Its role is one of `ROLES`, and each call names its function and arguments."""
         if self.role not in ROLES:
             raise Unreadable(f"no role is called `{self.role}`")
-        if not all(map(_is_call, self.tool_calls)):
-            raise Unreadable("a tool call without a function")
+        for call in self.tool_calls:
+            function = call.get("function") if isinstance(call, Mapping) else None
+            if not isinstance(function, Mapping) or not all(
+                isinstance(function.get(key), str) for key in ("name", "arguments")
+            ):
+                raise Unreadable("a tool call without a function")
 
     @property
     def is_complete(self) -> bool:
@@ -180,13 +184,6 @@ class IdSource:
 
 
 new_id = IdSource()
-
-
-def _is_call(raw: object) -> bool:
-    function = raw.get("function") if isinstance(raw, Mapping) else None
-    return isinstance(function, Mapping) and all(
-        isinstance(function.get(key), str) for key in ("name", "arguments")
-    )
 
 
 def message_tokens(message: Message, count: Counter) -> int:

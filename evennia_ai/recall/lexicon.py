@@ -53,11 +53,6 @@ class ParsedQuery:
     # Whether it is something said, rather than asked, and more than a few typed words.
     states: bool = False
 
-    @property
-    def asks_now(self) -> bool:
-        """Whether it may ask how things are: it names no time."""
-        return not (self.months or self.years)
-
 
 def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
     """Parse a query; `speakers` are those who speak, as far as the asker may know."""

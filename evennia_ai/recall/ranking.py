@@ -118,7 +118,10 @@ class Reader:
         """The turns worth a closer look and their features."""
         view, query, positions = self._view, self._query, self._positions
         held = self._held[:, self._around] * self._same_talk
-        named = self._names_asked()
+        named = np.zeros(view.size, dtype=bool)
+        for name in query.name_words:
+            named[view.holding(stem(name))] = True
+        named = named[positions]
         looked_at, near = np.unique(self._around, return_inverse=True)
         cosines = view.centred_cosines(self._vector, looked_at)
         cosines = cosines[near.reshape(self._around.shape)] * self._same_talk
@@ -158,13 +161,6 @@ class Reader:
     def _said_by(self, names: Sequence[str]) -> Flags:
         by = [number for number, name in self._view.speakers.items() if name in names]
         return np.isin(self._view.field("speaker", self._positions), by)
-
-    def _names_asked(self) -> Flags:
-        """Whether each candidate holds a name of somebody the query names."""
-        named = np.zeros(self._view.size, dtype=bool)
-        for name in self._query.name_words:
-            named[self._view.holding(stem(name))] = True
-        return named[self._positions]
 
     def _shared(self, held: Floats, lent: Floats) -> Floats:
         """The share of the query's words, by rarity, that candidates hold or are lent."""
@@ -224,13 +220,6 @@ def default_model(kind: str = "") -> LinearModel:
     return LinearModel(data["weights"], data["bias"])
 
 
-def model_for(query: ParsedQuery, in_crowd: bool) -> LinearModel:
-    """The shipped model for a query in a talk of few, or in a crowd."""
-    if not query.states:
-        return default_model("crowd" if in_crowd else "")
-    return default_model("statement" if query.language == DEFAULT else "statement by words")
-
-
 def ranked(
     view: View,
     text: str,
@@ -246,7 +235,14 @@ def ranked(
     if not view.size or not (query.content or query.asked):
         return []
     candidates = Reader(view, query, embedder, stored).candidates()
-    scores = (model or model_for(query, view.in_crowd)).scores(candidates)
+    kind = ""
+    if query.states and query.language == DEFAULT:
+        kind = "statement"
+    elif query.states:
+        kind = "statement by words"
+    elif view.in_crowd:
+        kind = "crowd"
+    scores = (model or default_model(kind)).scores(candidates)
     order = np.argsort(-scores, kind="stable")
     best = latest_first(order, scores, candidates, query)
     # A turn moved to a better place gets the score of that place, so scores never rise.
@@ -266,7 +262,8 @@ def latest_first(
     counts = enough & held[~is_name].any(axis=0)
     same = (held[:, :, None] == held[:, None]).all(axis=0)
     same &= scores[best][:, None] - scores[best] <= MARGIN
-    left = np.flatnonzero(counts & query.asks_now)
+    # One that names no time may ask how things are.
+    left = np.flatnonzero(counts & (not (query.months or query.years)))
     result = order.copy()
     while len(left):
         group = left[same[left[0], left]]

@@ -42,7 +42,10 @@ def record_type(dims: int) -> np.dtype[np.void]:
 
 def new_records(turns: Sequence[Turn], vectors: Floats, kind: np.dtype[np.void]) -> Records:
     """Records of turns, without the numbers of names."""
-    records, whole = np.zeros(len(turns), kind), quantised(vectors)
+    # Scaled by their largest component to whole numbers in -127..127.
+    peaks = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
+    whole = np.asarray(np.rint(vectors / np.where(peaks > 0, peaks, 1) * 127), dtype=np.float32)
+    records = np.zeros(len(turns), kind)
     records["vector"], records["norm"] = whole, norms_of(whole)
     for record, turn in zip(records, turns, strict=True):
         record["time"] = seconds(turn.at)
@@ -164,9 +167,3 @@ def norms_of(rows: Floats) -> Floats:
     """Lengths of vectors; 1 for one that is all zero."""
     norms = np.sqrt((rows * rows).sum(axis=1))
     return np.where(norms > 0, norms, 1).astype(np.float32)
-
-
-def quantised(vectors: Floats) -> Floats:
-    """Vectors scaled by their largest component to whole numbers in -127..127."""
-    peaks = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
-    return np.asarray(np.rint(vectors / np.where(peaks > 0, peaks, 1) * 127), dtype=np.float32)
