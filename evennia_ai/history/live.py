@@ -15,7 +15,6 @@ from itertools import chain
 from typing import Any
 
 from twisted.internet.defer import inlineCallbacks
-from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import (
@@ -291,7 +290,7 @@ class HistoryHandler(Archive):
         )
 
     @inlineCallbacks
-    def gathered_evidence(self, reactor: IReactorTime | None = None) -> Steps[Evidence]:
+    def gathered_evidence(self) -> Steps[Evidence]:
         """Fires with the same `Evidence`, gathered with pauses between slices of the archive.
 
         Segments that are written or changed meanwhile are read again, so that the evidence is
@@ -299,13 +298,13 @@ class HistoryHandler(Archive):
         """
         known = dict[str, tuple[object, Segment | None]]()
         for _ in self.warm():
-            yield pause(reactor)
+            yield pause()
         changed = list(self.store.keys(ARCHIVE))
         while changed:
             for key in changed:
                 segment = self.segment(key)
                 known[key] = self.store.stamp(key, ARCHIVE), segment
-                yield pause(reactor)
+                yield pause()
             keys = self.store.keys(ARCHIVE)
             stamps = zip(keys, self.store.stamps(keys, ARCHIVE), strict=True)
             changed = [k for k, stamp in stamps if k not in known or known[k][0] is not stamp]

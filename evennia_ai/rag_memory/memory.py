@@ -21,7 +21,6 @@ from twisted.internet.defer import (
     maybeDeferred,
     succeed,
 )
-from twisted.internet.interfaces import IReactorTime
 
 from evennia_ai.background import Steps, Worker, in_time, pause
 from evennia_ai.errors import StoreError
@@ -313,6 +312,8 @@ class Remembers(Remembering, Protocol):
 class LifeMemory(Memory):
     """An assistant's memory, which its tools and its prompt use, with what it is made from."""
 
+    pause = staticmethod(pause)
+
     def __init__(self, life: Remembers):
         super().__init__(life.scope, life.mind.recall, life.log_error)
         self._life, self.quarantine = life, Quarantine(life)
@@ -377,7 +378,7 @@ class LifeMemory(Memory):
             self.report("search index", error)
 
     @inlineCallbacks
-    def rebuild(self, reactor: IReactorTime | None = None) -> Steps[int]:
+    def rebuild(self) -> Steps[int]:
         """Empty the index and fill it with what is stored, in batches; fires with how many turns.
 
         The next start resumes an interrupted run. Fails with `StoreError`
@@ -387,18 +388,13 @@ class LifeMemory(Memory):
             raise StoreError("The search index is being filled already; try again later.")
         added = yield self.clear()
         if added is not None:
-            added = yield self.sync(True, reactor, SHORT_PAUSE_S)
+            added = yield self.sync(True, SHORT_PAUSE_S)
         if added is None:
             raise StoreError("The search index cannot be written; see the log, then try again.")
         return int(added)
 
     @inlineCallbacks
-    def sync(
-        self,
-        whole: bool = False,
-        reactor: IReactorTime | None = None,
-        pause_s: float = PAUSE_S,
-    ) -> Steps[int | None]:
+    def sync(self, whole: bool = False, pause_s: float = PAUSE_S) -> Steps[int | None]:
         """Index what is stored and not indexed, from the newest on; fires with how many turns.
 
         It ends at a batch that the index holds already, unless an earlier run did not end or the
@@ -413,7 +409,7 @@ class LifeMemory(Memory):
             yield self.forget(e.id for e in self._life.journal.recent() if e.withdrawn)
             while self._exists:
                 began = self.recall.replaced
-                count = yield self._fill(whole, reactor, pause_s)
+                count = yield self._fill(whole, pause_s)
                 if count is None:
                     why = "the search index cannot be written and stays incomplete"
                     self._life.log(why, warning=True)
@@ -429,7 +425,7 @@ class LifeMemory(Memory):
         return added
 
     @inlineCallbacks
-    def _fill(self, whole: bool, reactor: IReactorTime | None, pause_s: float) -> Steps[int | None]:
+    def _fill(self, whole: bool, pause_s: float) -> Steps[int | None]:
         """Go once through what is stored; fires with how many turns were added; None: it failed."""
         added, life = 0, self._life
         if (is_whole := (yield self.is_whole())) is None:
@@ -441,7 +437,7 @@ class LifeMemory(Memory):
                 if count is None:
                     return None
                 added += int(count)
-                yield pause(reactor, pause_s)
+                yield self.pause(seconds=pause_s)
                 if not self._exists:  # deleted meanwhile
                     return added
                 if not count and is_whole and not whole:

@@ -104,24 +104,17 @@ class Quarantine:
 
     def hits(self, hits: Sequence[Hit]) -> Sequence[Hit]:
         """The hits that rest on nothing such."""
-        if not self.sources:
-            return hits
         held = self.held({each for hit in hits for each in (hit.turn_id, *hit.sources)})
         return [hit for hit in hits if held.isdisjoint((hit.turn_id, *hit.sources))]
 
     def profiles(self, profiles: Sequence[Profile]) -> Sequence[Profile]:
         """Profiles without observations that rest on something such."""
-        if not self.sources:
-            return profiles
         held = self.held({each for p in profiles for o in p.observations for each in o.sources})
         return [profile.only(lambda item: held.isdisjoint(item.sources)) for profile in profiles]
 
     def notes(self, notes: tuple[Note, ...]) -> tuple[Note, ...]:
         """The notes that nobody in quarantine wrote or caused."""
-        sources = self.sources
-        if not sources:
-            return notes
-        held = self.held({note.source for note in notes})
+        sources, held = self.sources, self.held({note.source for note in notes})
         return tuple(n for n in notes if n.by.id not in sources and n.source not in held)
 
     def held(self, ids: Iterable[str]) -> frozenset[str]:

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from twisted.internet.defer import inlineCallbacks
-from twisted.internet.interfaces import IReactorTime
 
-from evennia_ai.background import Steps, pause
+from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError
 from evennia_ai.history.stored import as_count
 from evennia_ai.llm_interaction.summary import call_llm_simple
@@ -32,10 +31,7 @@ EXTRACTION_PROMPT = (
 
 @inlineCallbacks
 def consolidate_memories_to_semantic(
-    script: Sleeper,
-    character: Character,
-    reactor: IReactorTime | None = None,
-    whole: bool = False,
+    script: Sleeper, character: Character, whole: bool = False
 ) -> Steps[dict[str, int]]:
     """Store journal entries that are not in semantic memory, and link them to entities.
 
@@ -76,7 +72,7 @@ def consolidate_memories_to_semantic(
             script.state.nights = {**script.state.nights, _LINKED: number}
         if script.runtime.is_called():
             break
-        yield pause(reactor)
+        yield script.breathe()
     return counts
 
 
@@ -112,7 +108,7 @@ def prune_orphaned_memory_links(
         for key in reversed(journal.pages()):  # the newest first: it may be turned meanwhile
             entries = journal.page(key).entries
             gone -= {entry.id for entry in entries if is_memorable(entry, script.now())}
-            yield pause()
+            yield script.breathe()
         if gone:
             yield script.mind.memories.delete(script.scope, gone)
     return {"checked": checked, "pruned": len(gone)}

@@ -2,11 +2,13 @@
 
 import unittest
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from twisted.internet.task import Clock
 
+from evennia_ai.background import pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.archive import Segment
 from evennia_ai.history.messages import Message, Speaker
@@ -29,7 +31,8 @@ from tests.waiting import alone, pump_until, wait_for
 
 def rebuilt(script, reactor):
     """Fires when the index is made anew."""
-    return script.memory.rebuild(reactor)
+    script.memory.pause = partial(pause, reactor)
+    return script.memory.rebuild()
 
 
 class TestForgetting(SearchTest):
@@ -146,7 +149,8 @@ class TestWholeIndex(SearchTest):
         """What is forgotten or narrowed while the index is made whole is put in as it is then."""
         self.index.clear("Aria")
         clock, history = Clock(), self.world.script.history
-        done = self.world.script.memory.sync(True, clock)
+        self.world.script.memory.pause = partial(pause, clock)
+        done = self.world.script.memory.sync(True)
         clock.advance(1)
         entry = self.world.body.journal.recent(120)[0]
         first, second, *_ = history.segment("000").messages

@@ -6,6 +6,7 @@ from functools import partial
 from twisted.internet.defer import fail
 from twisted.internet.task import Clock
 
+from evennia_ai.background import pause
 from evennia_ai.errors import StoreError
 from evennia_ai.history.audience import private
 from evennia_ai.rag_memory.entities import new_profile, observe
@@ -103,7 +104,8 @@ class TestConsolidate(ConsolidationCase):
         for number in range(2 * PAGE_ENTRIES + 1):
             self.journal.add(f"Alice did thing {number}.")
         clock = Clock()
-        running = consolidate_memories_to_semantic(self.script, self.body, reactor=clock)
+        self.script.breathe = partial(pause, clock)
+        running = consolidate_memories_to_semantic(self.script, self.body)
         self.assertFalse(running.called)
         self.assertEqual(self.journal.waiting(), PAGE_ENTRIES + 1)
         clock.advance(0)
