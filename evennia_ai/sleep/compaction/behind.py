@@ -90,15 +90,13 @@ def compact_asleep(job: Compaction) -> "Deferred[Outcome]":
     waiting: Deferred[Outcome] = Deferred(stopped)
 
     def called() -> None:
-        job.is_awaited = False
-        if not waiting.called:
-            waiting.callback(Skipped("it goes on in the background, as somebody spoke"))
+        job.is_awaited, runtime.on_call = False, None
+        waiting.callback(Skipped("it goes on in the background, as somebody spoke"))
 
     def ended(result: Any) -> Any:
-        if runtime.on_call is called:
-            runtime.on_call = None
         if waiting.called:
             return result
+        runtime.on_call = None
         waiting.callback(result)
         return None
 
