@@ -369,9 +369,11 @@ class Archive:
 
     def note_last_compaction(self) -> None:
         """Store in `script.db.last_compaction` what the newest compaction was."""
-        last = self.last_compaction()
-        about = {"id": last.id, "at": last.at, "trigger": last.trigger} if last else {}
-        self.store.set("last_compaction", {**about, **last.report.to_dict()} if last else {})
+        stored: dict[str, Any] = {}
+        if last := self.last_compaction():
+            stored = {"id": last.id, "at": last.at, "trigger": last.trigger}
+            stored |= last.report.to_dict()
+        self.store.set("last_compaction", stored)
 
     def save_summary(self, record: SummaryRecord) -> None:
         """Write a summary's record."""
@@ -400,9 +402,9 @@ class Archive:
     def below(self, summary_id: str, start: int = 0, stop: int | None = None) -> Iterator[Message]:
         """The raw messages below a summary, from one place to another, loaded by segments."""
         for key, places in groupby(self.places_below(summary_id)[start:stop], itemgetter(0)):
-            segment = self.segment(key)
-            messages = {m.id: m for m in segment.messages} if segment else {}
-            yield from (messages[each] for _, each in places if each in messages)
+            if segment := self.segment(key):
+                messages = {message.id: message for message in segment.messages}
+                yield from (messages[each] for _, each in places if each in messages)
 
     def places_below(self, summary_id: str) -> list[tuple[str, str]]:
         """Segments and ids of the raw messages below a summary."""

@@ -118,8 +118,12 @@ def attributed(journal: JournalHandler, history: Said, hit: Hit) -> Hit:
 
     Without the speaker, hearsay would read like a fact.
     """
-    entry = journal.get(hit.turn_id) if hit.kind in NOTES and not hit.speaker else None
-    said = history.by_ids(entry.source_message_ids) if entry else []
+    if hit.speaker or hit.kind not in NOTES:
+        return hit
+    entry = journal.get(hit.turn_id)
+    if entry is None:
+        return hit
+    said = history.by_ids(entry.source_message_ids)
     names = dict.fromkeys(m.speaker_name for m in said if m.role == "user" and m.speaker_name)
     if not names or len(names) > MOST_TELLERS or hit.text.startswith(tuple(names)):
         return hit

@@ -218,10 +218,9 @@ class Remaking:
             raise ModelError("the summary was changed meanwhile")
 
         def corrected(entry: JournalEntry) -> JournalEntry:
-            if entry.id != synthesis.id or entry.withdrawn:
-                return entry
-            sources = synthesis.source_message_ids
-            return replace(entry, content=synthesis.content, source_message_ids=sources)
+            if entry.id == synthesis.id and not entry.withdrawn:
+                return synthesis
+            return entry
 
         with history.store.transaction():
             script.at_commit_step("remake")

@@ -274,10 +274,11 @@ def grounded(
         others: Notes that were taken before.
     """
     cited = [owners[number] for number in lines if number in owners]
-    at = max((message.created_at for message in cited), default="")
+    newest = cited
     if not cited:  # it named no lines: those that share most of its words, the best first
         cited = yield work(_bearing_out, note.text, [*owners.values()])
-        at = cited[0].created_at if cited else ""
+        newest = cited[:1]
+    at = max((message.created_at for message in newest), default="")
     said = [message for message in cited if message.role == "user"]
     own = [message for message in cited if message.role == "assistant"]
     stated = any(statement_of(message).content for message in said)

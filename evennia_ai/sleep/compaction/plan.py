@@ -111,7 +111,11 @@ def _few(
 def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
     """Index of the first message to keep: by lines of talk, or further back by tokens."""
     talk = [index for index, message in enumerate(raw) if is_talk(message)]
-    index = talk[-window] if 0 < window < len(talk) else 0 if window else len(raw)
+    index = 0
+    if window == 0:
+        index = len(raw)
+    elif window < len(talk):
+        index = talk[-window]
     kept = total_tokens(raw[index:])
     while index > 0 and kept < keep_tokens:
         index -= 1
