@@ -57,7 +57,7 @@ class ConsolidationCase(MemoryWorldTest):
 
     def forget_marks(self):
         """Let all that stands on the newest page wait again."""
-        self.journal._newest.set(JOURNAL, replace(self.journal.page(JOURNAL), consolidated=()))
+        self.journal._pages.set(JOURNAL, replace(self.journal.page(JOURNAL), consolidated=()))
 
     def consolidate(self, **options):
         return wait_for(consolidate_memories_to_semantic(self.script, self.body, **options))
