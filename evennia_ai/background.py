@@ -260,7 +260,9 @@ class TurnLock:
     @property
     def worked_s(self) -> float:
         """Seconds for which something has held the lock, since the start."""
-        return self._worked_s + (0.0 if self._since is None else time.monotonic() - self._since)
+        if self._since is None:
+            return self._worked_s
+        return self._worked_s + time.monotonic() - self._since
 
     def run(self, function: Callable[[], Any], exclusive: bool = False) -> "Deferred[Any]":
         """Run something under the lock, which must be free; fires with its result.

@@ -146,7 +146,9 @@ def _lore(raw: Any, char: str, notes: list[str]) -> books.Book | None:
         notes.append(f"Lorebook: {error}")
         return None
     notes += [f"Lorebook: {note}" for note in book_notes]
-    return book if book.facts else None
+    if not book.facts:
+        return None
+    return book
 
 
 def _used(fields: Mapping[str, Any], texts: Mapping[str, list[str]]) -> Iterator[str]:
@@ -206,8 +208,9 @@ def acts(greeting: str, greeted: str, own: str) -> list[tuple[bool, str]]:
     with the name of who greets (`own`) again.
     """
     text, result = greeting.replace(GREETED, greeted), list[tuple[bool, str]]()
-    has_poses = "*" in text
-    parts = re.split(r"\*+", text) if has_poses else _SPOKEN.split(text)
+    has_poses, parts = "*" in text, _SPOKEN.split(text)
+    if has_poses:
+        parts = re.split(r"\*+", text)
     for place, part in enumerate(parts):
         is_spoken = place % 2 != has_poses or len(parts) == 1
         if is_spoken:
@@ -245,6 +248,8 @@ def exported(card: Card) -> dict[str, Any]:
     if card.lore != came.lore:
         data.pop("character_book", None)
         if card.lore:
-            name = "" if came.lore else card.name  # the original's stays
+            name = card.name
+            if came.lore:
+                name = ""  # the original's stays
             data["character_book"] = books.exported(replace(card.lore, name=name))
     return {"spec": "chara_card_v3", "spec_version": "3.0", "data": data}

@@ -77,7 +77,9 @@ class OldChat:
         is_pair = len(others) == 1 and not has_player
         cast = dict.fromkeys(counts, own)
         for name in others:
-            cast[name] = player if is_pair or _is_called(name, player) else name or player
+            cast[name] = name or player
+            if is_pair or _is_called(name, player):
+                cast[name] = player
         return [player if line.by_player else cast[line.name] for line in self.lines]
 
 
@@ -96,7 +98,9 @@ def read_chat(data: bytes, now: float) -> OldChat:
     if len(rows) > LINES:
         raise Refusal(f"the chat has {len(rows):,} lines; {LINES:,} are allowed")
     is_json = bool(rows) and rows[0].lstrip().startswith("{")
-    read_line = _json_line if is_json else _named_line
+    read_line = _named_line
+    if is_json:
+        read_line = _json_line
     counts = dict.fromkeys(("damaged", "hidden", "empty", "shortened"), 0)
     lines: list[OldLine] = []
     for number, row in enumerate(rows):

@@ -45,12 +45,10 @@ def spoken(
     if words:
         return words.strip()
     words = _quoted(line, bare) or _behind_colon(line, bare)
-    if is_speech and not words:
-        words = line
-        if verb := _VERB.match(bare):
-            words = line[verb.end() :]
     if is_speech:
-        return words.strip()
+        if verb := _VERB.match(bare):
+            line = line[verb.end() :]
+        return (words or line).strip()
     end, texts = _words(words), [_words(text) for text in typed]
     is_pose = _words(bare) in texts and end not in texts
     is_typed = bool(end) and any(text[-len(end) :] == end for text in texts)
