@@ -15,7 +15,16 @@ import regex
 from evennia_ai.errors import RankError, UnaskedError
 from evennia_ai.history.frames import MESSAGES_LABEL, Heard
 from evennia_ai.history.stored import as_dict, as_dicts
-from evennia_ai.language.script import akin, bordered, folded, is_asked, is_unparted, size, words
+from evennia_ai.language.script import (
+    FORM_LETTERS,
+    akin,
+    bordered,
+    folded,
+    is_asked,
+    is_unparted,
+    size,
+    words,
+)
 from evennia_ai.language.tables import (
     COURTESIES,
     DEFAULT,
@@ -368,9 +377,8 @@ def _nearest(
 
     def shared(part: str) -> set[str]:
         told = stems(part)
-        if has_stems:
-            return asked & told
-        return {word for word in asked if any(akin(word, other) for other in told)}
+        alike = _begins_alike if has_stems else akin
+        return {word for word in asked if any(alike(word, other) for other in told)}
 
     # `Do you remember` is no part of what is asked.
     reminds = {stem(word, table.code) for word in words(table.get("words", "remember"))}
@@ -393,6 +401,12 @@ def _nearest(
         return ""
     at = parts.index(best)
     return _beginning(" ".join(parts[at : at + QUOTE_SENTENCES]), QUOTE_SENTENCES, QUOTE_CHARS)
+
+
+def _begins_alike(one: str, other: str) -> bool:
+    """Whether two stems are one, or one begins with the other: `Keller`, `Kellerschlüssel`."""
+    short, long = sorted((one, other), key=len)
+    return long.startswith(short) and (short == long or len(short) > FORM_LETTERS)
 
 
 def _shown(result: str) -> str:
