@@ -136,7 +136,7 @@ class ModelClient:
         if self._caller is None:
             return ModelFacts()
         where = self._endpoint(model, model)
-        known = self.models.of(where.model)
+        known = self.models[where.model]
         speech, flags = known.profile.speech, known.profile.flags
         calls_tools = None
         if speech:
@@ -223,7 +223,7 @@ class ModelClient:
 
     async def _look_up(self, where: wire.Endpoint) -> Model:
         """What is known of a model; its server is asked for the window, if that is due."""
-        model, now = self.models.of(where.model), self._clock()
+        model, now = self.models[where.model], self._clock()
         if now >= model.next_lookup and where.api_base is not None:
             model.next_lookup = now + _ASK_AGAIN_S
             name = where.model.removeprefix(f"{where.provider}/")
@@ -249,7 +249,7 @@ class ModelClient:
         A request that is refused for its shape, or whose reply was only thoughts, is sent again at
         once in another one. The outcome of each HTTP call is added to `outcomes`.
         """
-        model, is_second = self.models.of(where.model), False
+        model, is_second = self.models[where.model], False
         profile = model.profile
 
         def share_s() -> float:
@@ -291,7 +291,7 @@ class ModelClient:
         self, where: wire.Endpoint, request: ModelRequest, limit_s: float, profile: Profile
     ) -> ModelReply | Failure:
         """Make one HTTP call; what it tells of the model is noted."""
-        model = self.models.of(where.model)
+        model = self.models[where.model]
         outcome: ModelReply | Failure
         try:
             async with asyncio.timeout(limit_s):
@@ -329,7 +329,7 @@ class ModelClient:
 
     async def _trial(self, model: str) -> ModelReply:
         where, began = self._endpoint(model, model), self._clock()
-        known = self.models.of(where.model)
+        known = self.models[where.model]
         nothing = ModelReply(content="", model=model, attempts=0, cost=0.0)
         if where.is_offline or known.profile.speech:
             return nothing

@@ -78,7 +78,7 @@ class Model:
         self.rests_until = max(self.rests_until, self.now() + min(seconds, REST_CAP_S))
 
 
-class Models:
+class Models(defaultdict[str, Model]):
     """The models by LiteLLM's names of them.
 
     Args:
@@ -88,27 +88,23 @@ class Models:
     """
 
     def __init__(self, clock: Callable[[], float], path: Path | None = None):
+        super().__init__(lambda: Model(clock))
         self._path = path
-        self._models = defaultdict[str, Model](lambda: Model(clock))
         if path is not None and path.exists():
             try:
                 for name, value in dict(json.loads(path.read_text(encoding="utf-8"))).items():
-                    self.of(name).profile = Profile.if_readable(value) or UNKNOWN
+                    self[name].profile = Profile.if_readable(value) or UNKNOWN
             except (OSError, ValueError, TypeError) as error:
                 _log.warn("`{path}` cannot be read: {why}", path=path, why=error)
 
-    def of(self, name: str) -> Model:
-        """What is known of a model."""
-        return self._models[name]
-
     def keep(self, name: str, profile: Profile) -> None:
         """Keep a profile with which a model answered."""
-        if profile == self.of(name).profile:
+        if profile == self[name].profile:
             return
-        self.of(name).profile = profile
+        self[name].profile = profile
         if self._path is None:
             return
-        profiles = {name: model.profile for name, model in self._models.items()}
+        profiles = {name: model.profile for name, model in self.items()}
         shown = {k: v.to_dict() for k, v in profiles.items() if "guessed" not in v.flags}
         try:
             part = self._path.with_suffix(".part")

@@ -531,7 +531,7 @@ class TestBreakerAndCancellation(LoopbackCase):
         """A rest that ends in time costs a request nothing where no other level would answer."""
         for asked, kind in (({}, ""), ({"has_next": True}, "breaker_open")):
             with self.subTest(asked):
-                self.client.models.of("openai/any").rest(0.4)
+                self.client.models["openai/any"].rest(0.4)
                 began = time.monotonic()
                 if kind:
                     self.assertEqual(self.fail(**asked).kind, kind)

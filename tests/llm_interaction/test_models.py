@@ -45,22 +45,22 @@ class TestBook(unittest.TestCase):
         """What was learned outlives a restart; a guess does not."""
         profile = Profile(flags=("short_ids", "stop"))
         self.book.keep("m", profile)
-        self.assertEqual(self.models().of("m").profile, profile)
+        self.assertEqual(self.models()["m"].profile, profile)
         self.assertEqual(profile.said(), ["wants short ids of calls", "refuses the field `stop`"])
         self.book.keep("n", plainest(UNKNOWN))
-        self.assertIn("no_tools", self.book.of("n").profile.flags)
-        self.assertEqual(self.models().of("n").profile, UNKNOWN)
+        self.assertIn("no_tools", self.book["n"].profile.flags)
+        self.assertEqual(self.models()["n"].profile, UNKNOWN)
 
     def test_files_that_cannot_be_used(self):
         """A damaged one counts as none; what cannot be written holds until the restart."""
         for text in ("{", "[1]", '{"m": 5, "n": {"flags": 3, "odd": 1}}'):
             self.path.write_text(text)
             book = self.models()
-            self.assertEqual((book.of("m").profile, book.of("n").profile), (UNKNOWN, UNKNOWN))
+            self.assertEqual((book["m"].profile, book["n"].profile), (UNKNOWN, UNKNOWN))
         self.path = self.path / "no" / "folder.json"
         book = self.models()
         book.keep("m", Profile(flags=("no_tools",)))
-        self.assertEqual(book.of("m").profile.flags, ("no_tools",))
+        self.assertEqual(book["m"].profile.flags, ("no_tools",))
 
     def test_an_unknown_refusal(self):
         """It teaches the plainest shape; where that is refused, too, nothing."""

@@ -91,7 +91,7 @@ class TestTrial(unittest.TestCase):
         """A trial that succeeds ends no pause of a model, which another call was asked for."""
         server = self.server()
         client = self.client(server)
-        done, model = client.trial(MODEL), client.models.of(MODEL)
+        done, model = client.trial(MODEL), client.models[MODEL]
         pump_until(lambda: server.trials)
         model.rest(60.0)
         wait_for(done)

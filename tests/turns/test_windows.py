@@ -174,7 +174,7 @@ class TestSummaries(SmallWindow):
         """A summary waits for its model, rather than take the offline extract."""
         self.serve()
         messages = self.fill(20, words=30)
-        model = self.script.mind.model.models.of(f"openai/{conf.model_name()}")
+        model = self.script.mind.model.models[f"openai/{conf.model_name()}"]
         model.rest(0.5)
         summary = wait_for(Summariser(self.script).of_messages(messages))
         self.assertEqual((summary.level, model.rest_s), ("main", 0))
