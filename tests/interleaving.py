@@ -290,7 +290,7 @@ class Interleaving:
     def _tick(self):
         script = self.world.script
         script.runtime.last_turn_at = 0.0
-        return self._do_turn(lambda tick: tick.run())
+        return self._do_turn(lambda tick: tick.tick())
 
     def _chat(self):
         """So many lines of one audience that a summary of them may be worth it."""
