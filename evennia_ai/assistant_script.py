@@ -555,7 +555,6 @@ class AssistantScript(Living, DefaultScript):
         """Save what is only in memory. An exception would stop the reload of the whole game."""
         self.runtime.ends = True
         self._save_queue()
-        self.survived("saving the history", self.history.checkpoint, None)
 
     at_server_shutdown = at_server_reload
 
