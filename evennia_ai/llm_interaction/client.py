@@ -30,7 +30,7 @@ from evennia_ai.errors import ModelError, WindowError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.models import Model, Models
-from evennia_ai.llm_interaction.profiles import Profile, taught
+from evennia_ai.llm_interaction.profiles import ModelProfile, taught
 from evennia_ai.llm_interaction.servers import SHOWN, ask_server, is_near
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.trial import TRIAL, speech_of
@@ -288,7 +288,7 @@ class ModelClient:
             await asyncio.sleep(wait_s)
 
     async def _attempt(
-        self, where: wire.Endpoint, request: ModelRequest, limit_s: float, profile: Profile
+        self, where: wire.Endpoint, request: ModelRequest, limit_s: float, profile: ModelProfile
     ) -> ModelReply | Failure:
         """Make one HTTP call; what it tells of the model is noted."""
         model = self.models[where.model]

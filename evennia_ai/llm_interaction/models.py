@@ -13,7 +13,7 @@ from pathlib import Path
 
 from twisted.logger import Logger
 
-from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile
+from evennia_ai.llm_interaction.profiles import UNKNOWN, ModelProfile
 from evennia_ai.llm_interaction.servers import (
     HALVED,
     NAMED,
@@ -33,7 +33,7 @@ class Model:
     """What is known of one model; times are monotonic seconds."""
 
     now: Callable[[], float]
-    profile: Profile = UNKNOWN
+    profile: ModelProfile = UNKNOWN
     served: Window | None = None  # the window that its server says
     refused: Window | None = None  # what an overflow told of it
     next_lookup: float = -math.inf
@@ -93,11 +93,11 @@ class Models(defaultdict[str, Model]):
         if path is not None and path.exists():
             try:
                 for name, value in dict(json.loads(path.read_text(encoding="utf-8"))).items():
-                    self[name].profile = Profile.if_readable(value) or UNKNOWN
+                    self[name].profile = ModelProfile.if_readable(value) or UNKNOWN
             except (OSError, ValueError, TypeError) as error:
                 _log.warn("`{path}` cannot be read: {why}", path=path, why=error)
 
-    def keep(self, name: str, profile: Profile) -> None:
+    def keep(self, name: str, profile: ModelProfile) -> None:
         """Keep a profile with which a model answered."""
         if profile == self[name].profile:
             return

@@ -37,7 +37,7 @@ _REFUSING = joined(SERVERS["refuses"])
 
 
 @dataclass(frozen=True)
-class Profile(Stored):
+class ModelProfile(Stored):
     """What is known of one model beside its window."""
 
     # What it cannot do and which fields it refuses: names in the tables `flags` and `fields`.
@@ -51,7 +51,7 @@ class Profile(Stored):
             return "max_completion_tokens"
         return "max_tokens"
 
-    def having(self, *flags: str) -> "Profile":
+    def having(self, *flags: str) -> "ModelProfile":
         """The profile with more flags."""
         return replace(self, flags=tuple(dict.fromkeys((*self.flags, *flags))))
 
@@ -63,7 +63,7 @@ class Profile(Stored):
         ]
 
 
-UNKNOWN = Profile()
+UNKNOWN = ModelProfile()
 
 
 def _refuses(text: str, name: str) -> bool:
@@ -73,7 +73,7 @@ def _refuses(text: str, name: str) -> bool:
     return any(re.search(either, each, re.I) for each in re.split(r"[.!?;]\s|\n", text))
 
 
-def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
+def learned(profile: ModelProfile, text: str, sent: Iterable[str] = ()) -> ModelProfile:
     """A profile with what the text of a refusal teaches; the same one if it teaches nothing new.
 
     `sent` are the names of the optional fields that the refused request had.
@@ -84,13 +84,15 @@ def learned(profile: Profile, text: str, sent: Iterable[str] = ()) -> Profile:
     return profile.having(*(name for name in sent if name in _FIELDS and _refuses(text, name)))
 
 
-def plainest(profile: Profile) -> Profile:
+def plainest(profile: ModelProfile) -> ModelProfile:
     """The plainest shape for a model of that profile."""
     fields = (name for name in _FIELDS if not name.endswith("_tokens"))
     return profile.having("strict", "no_tools", "no_empty", *fields, "guessed")
 
 
-def taught(profile: Profile, request: ModelRequest, outcome: ModelReply | Failure) -> Profile:
+def taught(
+    profile: ModelProfile, request: ModelRequest, outcome: ModelReply | Failure
+) -> ModelProfile:
     """A profile with what an outcome teaches; the same one if it teaches nothing.
 
     A reply that thoughts used up teaches that the model needs room, an unknown refusal the plainest
@@ -113,7 +115,7 @@ def taught(profile: Profile, request: ModelRequest, outcome: ModelReply | Failur
     return new
 
 
-def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
+def reshaped(request: ModelRequest, profile: ModelProfile) -> ModelRequest:
     """A request in the shape that a model takes; fields that it refuses are left out later."""
     flags, speech = profile.flags, request.speech or profile.speech
     if speech == FORM:
@@ -133,7 +135,7 @@ def reshaped(request: ModelRequest, profile: Profile) -> ModelRequest:
     return replace(request, messages=shown, speech=speech)
 
 
-def _in_form(request: ModelRequest, profile: Profile) -> ModelRequest:
+def _in_form(request: ModelRequest, profile: ModelProfile) -> ModelRequest:
     """A request that asks for a JSON object instead of native tool calls."""
     if not (request.tools and request.messages) or "response_format" in profile.flags:
         return replace(request, tools=())

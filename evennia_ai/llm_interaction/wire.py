@@ -24,7 +24,7 @@ from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import Failure, failure_of_end, sorted_failure
 from evennia_ai.llm_interaction.form import read_form
-from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, reshaped
+from evennia_ai.llm_interaction.profiles import UNKNOWN, ModelProfile, reshaped
 from evennia_ai.llm_interaction.servers import without_proxy
 from evennia_ai.llm_interaction.tokens import use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
@@ -191,7 +191,7 @@ class Caller:
         self._offline = ThreadPoolExecutor(1, "evennia-ai-offline")
 
     async def call(
-        self, where: Endpoint, request: ModelRequest, profile: Profile = UNKNOWN
+        self, where: Endpoint, request: ModelRequest, profile: ModelProfile = UNKNOWN
     ) -> ModelReply | Failure:
         """Make one HTTP call, in the shape of a profile; tokens that nobody counted are 0.
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.form import form_format, read_form
-from evennia_ai.llm_interaction.profiles import Profile, reshaped
+from evennia_ai.llm_interaction.profiles import ModelProfile, reshaped
 from evennia_ai.llm_interaction.values import FORM, SPEAKS_AND_CALLS, ModelRequest, TurnRequest
 from evennia_ai.testing import call
 from tests import loopback
@@ -73,7 +73,7 @@ class TestForm(unittest.TestCase):
             {"role": "tool", "name": "look", "content": "A lamp.", "tool_call_id": "c1"},
         )
         asked = ModelRequest(model=MODEL, messages=messages, tools=(TOOL,))
-        sent = reshaped(asked, Profile(speech=FORM))
+        sent = reshaped(asked, ModelProfile(speech=FORM))
         self.assertEqual(sent.tools, ())
         self.assertIn("- give(thing): Give a thing.", sent.messages[0]["content"])
         self.assertIn("response_format", sent.extra)
@@ -81,12 +81,12 @@ class TestForm(unittest.TestCase):
         self.assertIn("(look: A lamp.)", sent.messages[1]["content"])
         # Without tools there is nothing to call: it answers in words.
         for bare in (
-            reshaped(ModelRequest(model=MODEL, messages=messages), Profile(speech=FORM)),
-            reshaped(asked, Profile(speech=FORM, flags=("response_format",))),
+            reshaped(ModelRequest(model=MODEL, messages=messages), ModelProfile(speech=FORM)),
+            reshaped(asked, ModelProfile(speech=FORM, flags=("response_format",))),
         ):
             self.assertNotIn("response_format", bare.extra)
             self.assertEqual(bare.messages[0], messages[0])
-        self.assertEqual(reshaped(asked, Profile(speech=SPEAKS_AND_CALLS)).tools, (TOOL,))
+        self.assertEqual(reshaped(asked, ModelProfile(speech=SPEAKS_AND_CALLS)).tools, (TOOL,))
 
 
 class TestOverTheWire(unittest.TestCase):

@@ -8,7 +8,7 @@ from twisted.internet.task import Clock
 
 from evennia_ai.llm_interaction.failures import Failure
 from evennia_ai.llm_interaction.models import Model, Models
-from evennia_ai.llm_interaction.profiles import UNKNOWN, Profile, plainest, taught
+from evennia_ai.llm_interaction.profiles import UNKNOWN, ModelProfile, plainest, taught
 from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 
@@ -43,7 +43,7 @@ class TestBook(unittest.TestCase):
 
     def test_it_is_kept(self):
         """What was learned outlives a restart; a guess does not."""
-        profile = Profile(flags=("short_ids", "stop"))
+        profile = ModelProfile(flags=("short_ids", "stop"))
         self.book.keep("m", profile)
         self.assertEqual(self.models()["m"].profile, profile)
         self.assertEqual(profile.said(), ["wants short ids of calls", "refuses the field `stop`"])
@@ -59,7 +59,7 @@ class TestBook(unittest.TestCase):
             self.assertEqual((book["m"].profile, book["n"].profile), (UNKNOWN, UNKNOWN))
         self.path = self.path / "no" / "folder.json"
         book = self.models()
-        book.keep("m", Profile(flags=("no_tools",)))
+        book.keep("m", ModelProfile(flags=("no_tools",)))
         self.assertEqual(book["m"].profile.flags, ("no_tools",))
 
     def test_an_unknown_refusal(self):
@@ -77,11 +77,11 @@ class TestBook(unittest.TestCase):
             (UNKNOWN, "auth", said, UNKNOWN),
             (UNKNOWN, "server", "down", UNKNOWN),
             (UNKNOWN, ModelReply(content="Hello."), "", UNKNOWN),
-            (UNKNOWN, "server", said, Profile(flags=("strict",))),
-            (UNKNOWN, empty, "", Profile(flags=("thinks",))),
-            (Profile(flags=("thinks",)), empty, "", Profile(flags=("thinks",))),
+            (UNKNOWN, "server", said, ModelProfile(flags=("strict",))),
+            (UNKNOWN, empty, "", ModelProfile(flags=("thinks",))),
+            (ModelProfile(flags=("thinks",)), empty, "", ModelProfile(flags=("thinks",))),
             *(
-                (UNKNOWN, "bad_request", f"unknown field {name}", Profile(flags=(name,)))
+                (UNKNOWN, "bad_request", f"unknown field {name}", ModelProfile(flags=(name,)))
                 for name in ("stop", "top_k", "reasoning_effort")
             ),
         ):

@@ -12,7 +12,7 @@ from evennia_ai.history.frames import read_talk_line
 from evennia_ai.llm_interaction.failures import SERVERS
 from evennia_ai.llm_interaction.profiles import (
     UNKNOWN,
-    Profile,
+    ModelProfile,
     learned,
     reshaped,
 )
@@ -114,7 +114,7 @@ TALK = (
     {"role": "user", "content": "Three."},
 )
 PROFILES = st.builds(
-    Profile,
+    ModelProfile,
     flags=st.lists(st.sampled_from([*SERVERS["flags"], "stop", "temperature"]), unique=True).map(
         tuple
     ),
@@ -135,11 +135,11 @@ class TestLearned(unittest.TestCase):
         for name, texts in REFUSALS.items():
             for text in texts:
                 with self.subTest(text):
-                    self.assertEqual(learned(UNKNOWN, text), Profile(flags=(name,)))
+                    self.assertEqual(learned(UNKNOWN, text), ModelProfile(flags=(name,)))
 
     def test_what_is_known_teaches_nothing(self):
         """A refusal of what is done already is about something else; other texts teach nothing."""
-        known = Profile(flags=("strict",))
+        known = ModelProfile(flags=("strict",))
         self.assertEqual(learned(known, REFUSALS["strict"][0]), known)
         for text in ("Internal error", "Rate limit reached", "Unauthorized", ""):
             self.assertEqual(learned(UNKNOWN, text), UNKNOWN, text)
@@ -189,7 +189,7 @@ class TestLearned(unittest.TestCase):
             ("`seed` is not supported. Temperature was 1.", ("seed",)),
         ):
             with self.subTest(text):
-                self.assertEqual(learned(UNKNOWN, text, sent), Profile(flags=without))
+                self.assertEqual(learned(UNKNOWN, text, sent), ModelProfile(flags=without))
 
 
 class TestReshaped(unittest.TestCase):
@@ -219,11 +219,11 @@ class TestReshaped(unittest.TestCase):
     def test_an_unknown_model_gets_it_as_it_is(self):
         self.assertEqual(reshaped(request(), UNKNOWN), request())
         self.assertEqual(UNKNOWN.limit_field, "max_tokens")
-        self.assertEqual(Profile(flags=("max_tokens",)).limit_field, "max_completion_tokens")
+        self.assertEqual(ModelProfile(flags=("max_tokens",)).limit_field, "max_completion_tokens")
 
     def test_calls(self):
         """A short id is the same at the call and at its result; calls go where there are no tools."""
-        shown = reshaped(request(), Profile(flags=("short_ids",))).messages
+        shown = reshaped(request(), ModelProfile(flags=("short_ids",))).messages
         self.assertEqual(shown[4]["tool_calls"][0]["id"], shown[5]["tool_call_id"])
         self.assertRegex(shown[5]["tool_call_id"], r"\A[a-z0-9]{9}\Z")
         shown = reshaped(ModelRequest(model="m", messages=TALK), UNKNOWN)
@@ -236,7 +236,7 @@ class TestReshaped(unittest.TestCase):
         asked = replace(
             request(), messages=(*TALK[:4], {**TALK[4], "content": "Hm."}, forged, TALK[6])
         )
-        shown = reshaped(asked, Profile(flags=("no_tools",))).messages
+        shown = reshaped(asked, ModelProfile(flags=("no_tools",))).messages
         self.assertEqual(roles(asked)[-3:], ["assistant", "tool", "user"])
         self.assertEqual([message["role"] for message in shown][-2:], ["assistant", "user"])
         rows = shown[-1]["content"].split("\n")
@@ -246,7 +246,7 @@ class TestReshaped(unittest.TestCase):
     def test_without_a_system_text(self):
         """The user's line stays as it is; where nobody spoke, the rules are the user's line."""
         only = ModelRequest(model="m", messages=({"role": "user", "content": "Hi."},))
-        shape = Profile(flags=("strict",))
+        shape = ModelProfile(flags=("strict",))
         self.assertEqual(reshaped(only, shape).messages, only.messages)
         begun = ModelRequest(model="m", messages=(TALK[0], TALK[2]))
         [first] = reshaped(begun, shape).messages
