@@ -554,10 +554,17 @@ class _Turn:
             if any(outcome.ended for outcome in of_batch):
                 answered = request.audience
             meta = {**self._meta, ANSWERED: answered}
-            self.script.history.append(
-                replace(self._kept(outcome.message), audience=audience, metadata=meta)
-                for outcome in of_batch
-            )
+            results = list[Message]()
+            for outcome in of_batch:
+                result = replace(outcome.message, audience=audience, metadata=meta)
+                if result.name in self.script.tools.traits.recalls:
+                    # Of what was found in memory only ids and beginnings are stored.
+                    kept = replace(result, id=new_id("m"), content=brief(result.content))
+                    self.found[kept.id] = result.content
+                    self.tools.retrieved += tuple(hits_in(result.content))
+                    result = kept
+                results.append(result)
+            self.script.history.append(results)
             self.report.tools += [call.name for call in batch]
             outcomes += of_batch
         return outcomes
@@ -571,15 +578,6 @@ class _Turn:
             return self.script.game.named(target, "people").id
         except ToolError:
             return ""
-
-    def _kept(self, result: Message) -> Message:
-        """A result as it is stored: of what was found in memory only ids and beginnings."""
-        if result.name not in self.script.tools.traits.recalls:
-            return result
-        kept = replace(result, id=new_id("m"), content=brief(result.content))
-        self.found[kept.id] = result.content
-        self.tools.retrieved += tuple(hits_in(result.content))
-        return kept
 
     @property
     def _meta(self) -> dict[str, Any]:

@@ -621,20 +621,17 @@ class Assistant:
         """
         language = self.config.language
         if language == AUTO:
+            spoken = self.runtime.languages.get(person, "")
+            if person and person not in self.runtime.languages:
+                said = (m.content for m in self.history.messages() if m.speaker_id == person)
+                spoken = language_of_most(deque(said, HEARD_LAST))
             language = (
-                self._language_with(person)
+                spoken
                 or language_of(slots.get("text", ""))
                 or self.runtime.language
                 or conf.game_language()
             )
         return line_in(language, kind, **slots)
-
-    def _language_with(self, person: str) -> str:
-        """The code of the language that somebody has spoken; empty if none is known."""
-        if not person or person in self.runtime.languages:
-            return self.runtime.languages.get(person, "")
-        said = (m.content for m in self.history.messages() if m.speaker_id == person)
-        return language_of_most(deque(said, HEARD_LAST))
 
     def act_out(self, text: str) -> None:
         """Pose of its own accord; where the game refuses that, staff see it."""
@@ -670,10 +667,6 @@ class Assistant:
         self.state.signals = {}
         if self.state.phase in ("dreaming", "waking"):
             self.state.set_mode("sleep", "sleeping")
-        self._restore_queue()
-
-    def _restore_queue(self) -> None:
-        """Queue again what was heard but not stored, and turns that were not finished."""
         saved = self.state.load_queue()
         if not saved:
             return  # the history need not be read yet

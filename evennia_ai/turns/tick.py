@@ -414,9 +414,15 @@ class Living(Agent):
         hits = yield seen.search(Query(said, RETRIEVED, exclude=heard, own_name=own_name))
         limit = self.limits().tokens
         history, _ = shown_history(seen, self.config.compact_enabled, limit)
-        shown = [message for message in history if message.id not in self.runtime.left_out]
-        texts = {plain(_indexed_text(message)) for message in shown}
-        ids = {message.id for message in shown}
+        texts, ids = set[str](), set[str]()
+        for message in history:
+            if message.id in self.runtime.left_out:
+                continue
+            text = message.content
+            if message.is_summary:  # searches find it by the text of its synthesis
+                text = f"{SYNTHESIS_TITLE} {text.removeprefix(SUMMARY_TITLE).lstrip()}"
+            texts.add(plain(text))
+            ids.add(message.id)
         if not self.config.compact_enabled:  # the prompt holds the raw history instead
             ids |= {hit.turn_id for hit in hits if hit.kind == "summary"}
         # What it said itself before was perhaps made up.
@@ -462,13 +468,6 @@ class Living(Agent):
         return quiet >= soon and within_hours(
             config.sleep_schedule, lambda is_game: self.game.clock(is_game, now)
         )
-
-
-def _indexed_text(message: Message) -> str:
-    """The text of a message as searches find it: a summary's is that of its synthesis."""
-    if not message.is_summary:
-        return message.content
-    return f"{SYNTHESIS_TITLE} {message.content.removeprefix(SUMMARY_TITLE).lstrip()}"
 
 
 # Why nobody speaks unasked, and what must hold that it does; in the order in which it is asked.

@@ -154,31 +154,26 @@ def read_arguments(raw: object, parameters: Mapping[str, Parameter]) -> dict[str
         ToolError: If they are no JSON object, or one is missing or of the wrong kind. The text
             tells the model what to do. Surplus ones are ignored.
     """
-    arguments = _as_object(raw)
-    values = {}
-    for key, parameter in parameters.items():
-        if arguments.get(key) is None:
-            if parameter.required:
-                raise ToolError(f"missing argument `{key}`: {parameter.says}".rstrip(": "))
-            continue
-        try:
-            values[key] = parameter.value(arguments[key])
-        except ValueError as error:
-            raise ToolError(f"argument `{key}` must be {error}") from error
-    return values
-
-
-def _as_object(raw: object) -> dict[str, Any]:
     if isinstance(raw, str):
         try:
             raw = json.loads(raw.strip() or "{}")
         except (ValueError, RecursionError) as error:
             raise ToolError(f"the arguments are no valid JSON ({str(error)[:80]})") from error
     if raw is None:
-        return {}
+        raw = {}
     if not isinstance(raw, dict):
         raise ToolError("the arguments must be one JSON object")
-    return raw
+    values = {}
+    for key, parameter in parameters.items():
+        if raw.get(key) is None:
+            if parameter.required:
+                raise ToolError(f"missing argument `{key}`: {parameter.says}".rstrip(": "))
+            continue
+        try:
+            values[key] = parameter.value(raw[key])
+        except ValueError as error:
+            raise ToolError(f"argument `{key}` must be {error}") from error
+    return values
 
 
 @dataclass

@@ -12,7 +12,7 @@ it by a notice in its history, for those who may know of the call.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -485,7 +485,13 @@ def named_stretches(
     for each in here:
         for name in filter(None, map(spelled, each.names)):
             owners.setdefault(name, []).append(each)
-    text = _without_quotations(spelled(line), owners)
+    text = _QUOTE.split(spelled(line), 1)[0]
+    people = [name for name in owners if any(each.kind == "person" for each in owners[name])]
+    for colon in _COLON.finditer(text):
+        head = text[: colon.start()]
+        if any(regex.search(_bordered(name, owners[name]), head) for name in people):
+            text = head
+            break
     is_bare = not [word for word in content_words(text, table) if word not in words(own)]
     stretches: list[frozenset[str]] = []
     for name in sorted(owners, key=len, reverse=True):
@@ -517,17 +523,6 @@ def _bordered(name: str, owners: Iterable[Named]) -> str:
     if is_unparted(name[-1]) or regex.match(r"\p{Hangul}", name[-1]):
         behind = r"(?![\p{M}\p{Cf}])"
     return f"{before}{regex.escape(name)}{behind}"
-
-
-def _without_quotations(text: str, owners: Mapping[str, Sequence[Named]]) -> str:
-    """A text up to the first quotation: a mark that opens one, or a person's name and a colon."""
-    text = _QUOTE.split(text, 1)[0]
-    people = [name for name in owners if any(each.kind == "person" for each in owners[name])]
-    for colon in _COLON.finditer(text):
-        head = text[: colon.start()]
-        if any(regex.search(_bordered(name, owners[name]), head) for name in people):
-            return head
-    return text
 
 
 def is_own_wording(text: str, ctx: ToolContext, beside: str = "") -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps, pause
 from evennia_ai.errors import ToolError
@@ -103,28 +103,28 @@ class SearchMemory(Tool):
     recalls = tells_nothing_new = True
     parameters = {"query": Text(limit=400)}
 
-    def run(self, ctx: ToolContext, query: str) -> "Deferred[dict[str, Any]]":
-        """What was found, best first, only what the turn's audience may know."""
+    @inlineCallbacks
+    def run(self, ctx: ToolContext, query: str) -> Steps[dict[str, Any]]:
+        """Fires with what was found, best first, only what the turn's audience may know.
+
+        Each hit is shown once in a turn: searches in other words mostly find the same.
+        """
         limit = min(MOST_RESULTS, max(5, ctx.script.limits().tokens // TOKENS_PER_RESULT))
         own_name, answered = ctx.character.key, ctx.source_message_ids
         wanted = Query(
             query, limit, exclude=answered, own_name=own_name, observations=True, tools=True
         )
-        return ctx.seen.search(wanted).addCallback(_as_result, ctx, query)
-
-
-def _as_result(hits: list[Hit], ctx: ToolContext, query: str) -> dict[str, Any]:
-    """The best hits, each shown once in a turn: searches in other words mostly find the same."""
-    fresh = [hit for hit in hits if hit.turn_id not in ctx.found]
-    ctx.found.update((hit.turn_id, hit.score) for hit in fresh)
-    if fresh:
-        journal, history = ctx.script.journal, ctx.script.history
-        told = (attributed(journal, history, hit) for hit in fresh)
-        shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in told)
-        return {"results": [hit.to_dict() for hit in shown]}
-    if ctx.found:
-        return {"results": [], "note": "Nothing beyond what you have found already."}
-    return {"results": [], "note": "Nothing in memory matches. Say that you do not know."}
+        hits: list[Hit] = yield ctx.seen.search(wanted)
+        fresh = [hit for hit in hits if hit.turn_id not in ctx.found]
+        ctx.found.update((hit.turn_id, hit.score) for hit in fresh)
+        if fresh:
+            journal, history = ctx.script.journal, ctx.script.history
+            told = (attributed(journal, history, hit) for hit in fresh)
+            shown = (replace(hit, text=excerpt(hit.text, query, RESULT_CHARS)) for hit in told)
+            return {"results": [hit.to_dict() for hit in shown]}
+        if ctx.found:
+            return {"results": [], "note": "Nothing beyond what you have found already."}
+        return {"results": [], "note": "Nothing in memory matches. Say that you do not know."}
 
 
 class ExpandMemory(Tool):
