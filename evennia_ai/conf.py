@@ -251,7 +251,10 @@ def allowed_models() -> tuple[str, ...]:
 
 def runs_here(model: str) -> bool:
     """Whether a model runs on the game's own machine."""
-    return servers.runs_here(model, model_name(), setting("LLM_API_BASE"), os.environ)
+    addresses = tuple(
+        (name, value) for name, value in os.environ.items() if name.endswith(servers.API_BASE)
+    )
+    return servers.runs_here(model, model_name(), setting("LLM_API_BASE"), addresses)
 
 
 def wrong_options() -> Iterator[str]:

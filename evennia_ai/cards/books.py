@@ -233,7 +233,16 @@ def _flag(value: Any, default: bool) -> bool:
 def exported(book: Book) -> dict[str, Any]:
     """A book of version 3, with its locks in `extensions` and what else it held when it came."""
     original = json.loads(book.original or '{"extensions": {}}')
-    entries = [_with_locks(_as_raw(fact), fact.know, fact.tell) for fact in book.facts]
+    entries = list[dict[str, Any]]()
+    for fact in book.facts:
+        raw = dict(fact.original)
+        if _fact(raw, Cleaner(""), [])[0].on != fact.on:
+            text = _value(_values(raw), "text")
+            raw = {name: value for name, value in raw.items() if _plain_name(name) not in _SWITCHES}
+            raw |= {"enabled": fact.on, "disable": not fact.on}
+            if fact.on:
+                raw["content"] = _OFF.sub("", text)
+        entries.append(_with_locks(raw, fact.know, fact.tell))
     data = original | {"entries": [*entries, *original.get("entries", ())]}
     if book.name:
         data["name"] = book.name
@@ -268,14 +277,3 @@ def _with_locks(raw: dict[str, Any], know: str, tell: str) -> dict[str, Any]:
     if locks:
         extensions[EXTENSION] = locks
     return raw | {"extensions": extensions}
-
-
-def _as_raw(fact: Fact) -> dict[str, Any]:
-    raw = dict(fact.original)
-    if _fact(raw, Cleaner(""), [])[0].on != fact.on:
-        text = _value(_values(raw), "text")
-        raw = {name: value for name, value in raw.items() if _plain_name(name) not in _SWITCHES}
-        raw |= {"enabled": fact.on, "disable": not fact.on}
-        if fact.on:
-            raw["content"] = _OFF.sub("", text)
-    return raw

@@ -119,7 +119,13 @@ def read_chat(data: bytes, now: float) -> OldChat:
     )
     if guessed := sum(not line.at for line in lines):
         note += f"; dates of {guessed} lines guessed from their neighbours"
-    return OldChat(tuple(_timed(lines, now)), note)
+    # Times never go back, and none is later than now.
+    first = next((line.at for line in lines if line.at), now)
+    before = min(first, now) - len(lines) * _STEP_S
+    for number, line in enumerate(lines):
+        before = min(now, max(before, line.at or before + _STEP_S))
+        lines[number] = replace(line, at=before)
+    return OldChat(tuple(lines), note)
 
 
 def _json_line(row: str) -> OldLine | str:
@@ -174,14 +180,3 @@ def _time(value: Any) -> float:
     if _FIRST < value < 10**10:
         return float(value)
     return 0.0
-
-
-def _timed(lines: list[OldLine], now: float) -> list[OldLine]:
-    """Lines with times that never go back, none later than now."""
-    first = next((line.at for line in lines if line.at), now)
-    before = min(first, now) - len(lines) * _STEP_S
-    timed = []
-    for line in lines:
-        before = min(now, max(before, line.at or before + _STEP_S))
-        timed.append(replace(line, at=before))
-    return timed

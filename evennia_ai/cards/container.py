@@ -223,12 +223,11 @@ def packed(card: dict[str, Any], form: str, source: bytes = b"") -> bytes:
         for key, value in zip(KEYS, (card, older), strict=True)
     ]
     chunks = [chunk for chunk in chunks if _key_of(*chunk) not in KEYS]
-    return PNG + b"".join(map(_chunk, [chunks[0], *texts, *chunks[1:]]))
-
-
-def _chunk(chunk: tuple[bytes, bytes]) -> bytes:
-    kind, body = chunk
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    parts = [PNG]
+    for kind, body in (chunks[0], *texts, *chunks[1:]):
+        checksum = struct.pack(">I", zlib.crc32(kind + body))
+        parts += [struct.pack(">I", len(body)), kind, body, checksum]
+    return b"".join(parts)
 
 
 _PIXEL = [

@@ -55,6 +55,12 @@ class Table:
         return frozenset(map(folded, self.get("words", "stop").split()))
 
     @cached_property
+    def months(self) -> Mapping[str, int]:
+        """The number of each month by its names and their forms, folded."""
+        months = self.get("words", "months").split("|")
+        return {folded(form): n for n, forms in enumerate(months, 1) for form in forms.split()}
+
+    @cached_property
     def endings(self) -> regex.Pattern[str]:
         """Particles that it glues to words."""
         return regex.compile(self.data.get("endings", "(?!)"))
@@ -96,8 +102,15 @@ def language_of(text: str, talk: str = "") -> str:
     many that one counts of whose words more are its own alone.
     """
     text = text[:_READ]
-    if not text.isascii() and (code := _by_script(text)):
-        return code
+    if not text.isascii():
+        shares = {
+            # Japanese has Chinese signs among its own.
+            code: table.data.get("script_weight", 1) * len(table.script.findall(text))
+            for code, table in tables().items()
+        }
+        code = max(shares, key=lambda each: shares[each])
+        if shares[code] > SURE_SHARE * len(_LETTERS.findall(text)):
+            return code
     owners = [codes for word in set(words(text)) if (codes := _owners().get(word))]
     counts = Counter(code for codes in owners for code in codes)
     alone = Counter(codes[0] for codes in owners if len(codes) == 1)
@@ -108,19 +121,6 @@ def language_of(text: str, talk: str = "") -> str:
     if ranked[1:] and ranked[0][:2] == ranked[1][:2]:
         return ""
     return ranked[0][2]
-
-
-def _by_script(text: str) -> str:
-    """The code of the language whose script has most of a text's letters."""
-    shares = {
-        # Japanese has Chinese signs among its own.
-        code: table.data.get("script_weight", 1) * len(table.script.findall(text))
-        for code, table in tables().items()
-    }
-    code = max(shares, key=lambda each: shares[each])
-    if shares[code] > SURE_SHARE * len(_LETTERS.findall(text)):
-        return code
-    return ""
 
 
 def language_of_most(texts: Iterable[str], talk: str = "") -> str:

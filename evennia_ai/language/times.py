@@ -100,7 +100,12 @@ def due(text: str, now: datetime) -> datetime | None:
         if day is None and clock is None:
             return _after(rest, now)
         if clock := clock or _BARE.search(rest):
-            at = _time_of(clock)
+            hour, half = int(clock["hour"]), clock["half"]
+            if half and not 1 <= hour <= 12:
+                return None
+            if half:
+                hour = hour % 12 + 12 * (half == "p")
+            at = time(hour, int(clock["minute"] or clock["minutes"] or 0))
         if not _is_little(_without(rest, clock)):
             return None
         then = datetime.combine(day or now.date(), at, now.tzinfo)
@@ -123,16 +128,6 @@ def _after(rest: str, now: datetime) -> datetime | None:
     if found and _is_little(rest):
         return now + span
     return None
-
-
-def _time_of(found: "regex.Match[str]") -> time:
-    """The time of a clock; raises `ValueError` if there is none such."""
-    hour, half = int(found["hour"]), found["half"]
-    if half and not 1 <= hour <= 12:
-        raise ValueError(hour)
-    if half:
-        hour = hour % 12 + 12 * (half == "p")
-    return time(hour, int(found["minute"] or found["minutes"] or 0))
 
 
 def _without(text: str, found: "regex.Match[str] | None") -> str:

@@ -73,10 +73,22 @@ def read(text: str, tools: Tools = (), reported: bool = False) -> Read:
             body = pattern.sub(instead, body)
         body = _BARS.sub(lambda m: m[0].replace("\u2581", "_").replace("\uff5c", "|"), body)
         body, unclosed = _without_thoughts(_of_channels(body, tools))
-        calls, rest = _calls(_own_turn(body.strip()), tools)
+        # Headers of its own turn are left out, and what stands behind the turn's end.
+        body = body.strip()
+        while opening := _TURN.match(body):
+            body = body[opening.end() :].lstrip()
+        if end := _TURN.search(body):
+            body = body[: end.start()].rstrip()
+        calls, rest = _calls(body, tools)
         if not calls:  # a model that calls a tool in mid-thought closes only the call
             calls = _marked(unclosed, tools)[0]
-        rest = _undressed(_without_marks(rest)).strip()
+        rest = _without_marks(rest)
+        if "&" in rest:
+            rest = _without_marks(html.unescape(rest))
+        inner = _unfenced(rest)
+        if re.match(r"\{\s*\"|\[\s*\{", inner):  # the words stand in an object of JSON
+            rest = _spoken(_loaded(inner)) or rest
+        rest = rest.strip()
     return Read(rest, tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
 
 
@@ -280,15 +292,6 @@ _TURN = re.compile(
     r"|<role>\s*" + _ROLE + r"\s*</role>|(?<=[.!?\"\u2026\u201d*])\s(?-i:USER|HUMAN|GPT):",
     re.M | re.I,
 )
-
-
-def _own_turn(text: str) -> str:
-    """A text up to where its turn ends; headers of it at the beginning are left out."""
-    while opening := _TURN.match(text):
-        text = text[opening.end() :].lstrip()
-    if end := _TURN.search(text):
-        text = text[: end.start()].rstrip()
-    return text
 
 
 # Calls in marks: where one begins, and where it ends. The group `name` is a name in the mark.
@@ -602,16 +605,6 @@ _SPOKEN_KEYS = (
     *("response", "reply", "say", "speech", "dialogue", "text", "message"),
     *("content", "answer", "output", "line", "utterance"),
 )
-
-
-def _undressed(text: str) -> str:
-    """The words of a text, also such as stand in an object of JSON."""
-    if "&" in text:
-        text = _without_marks(html.unescape(text))
-    body = _unfenced(text)
-    if re.match(r"\{\s*\"|\[\s*\{", body):
-        text = _spoken(_loaded(body)) or text
-    return text
 
 
 def _spoken(value: object, depth: int = MOST_DEPTH) -> str:

@@ -86,13 +86,15 @@ class Words:
             return fact.key in self._numbers
         if f" {fact.key} " in self._row:
             return True
-        return fact.kind == "name" and all(map(self._has_form, fact.key.split()))
-
-    def _has_form(self, word: str) -> bool:
-        if word in self._words or (is_unparted(word) and word in self._folded):
-            return True
-        begin = word[:FORM_LETTERS]
-        return any(akin(word, other) for other in self._words if other.startswith(begin))
+        if fact.kind != "name":
+            return False
+        for word in fact.key.split():
+            if word in self._words or (is_unparted(word) and word in self._folded):
+                continue
+            alike = (other for other in self._words if other.startswith(word[:FORM_LETTERS]))
+            if not any(akin(word, other) for other in alike):
+                return False
+        return True
 
 
 def facts(text: str, known: Iterable[str] = (), nouns_have_capitals: bool = False) -> list[Fact]:
@@ -191,23 +193,18 @@ def covered(
     if missing:
         text = capped(text, cap - room - 1, count)
         missing = lost(wanted, text, *elsewhere)
-        if line := _appendix(missing, room, count):
+        line, before = "", f"{APPENDIX_TITLE} "
+        for fact in missing:
+            mark = '"' * (fact.kind == "quote")
+            longer = f"{before}{mark}{fact.text}{mark}."
+            if count(longer) > room:
+                break
+            line, before = longer, f"{longer.removesuffix('.')}, "
+        if line:
             text = f"{text}\n{line}"
     names = [fact.text for fact in wanted if fact.kind == "name"][:NAMED]
     share = 1.0 - len(missing) / max(1, len(wanted))
     return Covered(text, share, tuple(fact.text for fact in missing), tuple(names))
-
-
-def _appendix(missing: Sequence[Fact], room: int, count: Counter) -> str:
-    """As many lost facts, in order, as there is room for in one line."""
-    line, before = "", f"{APPENDIX_TITLE} "
-    for fact in missing:
-        mark = '"' * (fact.kind == "quote")
-        longer = f"{before}{mark}{fact.text}{mark}."
-        if count(longer) > room:
-            break
-        line, before = longer, f"{longer.removesuffix('.')}, "
-    return line
 
 
 def _number(match: regex.Match[str]) -> Fact:

@@ -99,7 +99,15 @@ def failure_of(error: BaseException, asked: str = "") -> Failure:
     chain = [error]
     while len(chain) < 10 and (cause := chain[-1].__cause__ or chain[-1].__context__):
         chain.append(cause)
-    status = next((code for link in chain if (code := _status(link))), None)
+    status: int | None = None
+    for link in chain:
+        code = getattr(link, "status_code", None)
+        code = code or getattr(getattr(link, "response", None), "status_code", None)
+        # LiteLLM's own exceptions carry invented ones.
+        is_invented = type(link).__module__.partition(".")[0] == "litellm"
+        if code and isinstance(code, int) and not is_invented:
+            status = code
+            break
     # Clients keep the server's body beside their own text.
     said = " ".join(f"{link} {getattr(link, 'body', '')}" for link in chain)
     wait_s = next(filter(None, map(header_wait_s, chain)), None)
@@ -161,17 +169,6 @@ def told_wait_s(text: str) -> float | None:
         if unit or asked["field"] or asked["h"] or asked["m"]:
             waits.append(int(asked["h"] or 0) * 3600 + int(asked["m"] or 0) * 60 + seconds)
     return max(waits, default=None)
-
-
-def _status(error: BaseException) -> int | None:
-    """The HTTP status a server sent; LiteLLM's own exceptions carry invented ones."""
-    if type(error).__module__.partition(".")[0] == "litellm":
-        return None
-    code = getattr(error, "status_code", None)
-    code = code or getattr(getattr(error, "response", None), "status_code", None)
-    if isinstance(code, int):
-        return code
-    return None
 
 
 def _kind(chain: Sequence[BaseException], status: int | None) -> str:

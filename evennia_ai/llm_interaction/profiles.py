@@ -118,9 +118,17 @@ def taught(
 def reshaped(request: ModelRequest, profile: ModelProfile) -> ModelRequest:
     """A request in the shape that a model takes; fields that it refuses are left out later."""
     flags, speech = profile.flags, request.speech or profile.speech
-    if speech == FORM:
-        request = _in_form(request, profile)
-    if "no_tools" in flags:
+    asks_for_form = speech == FORM and request.tools and request.messages
+    if asks_for_form and "response_format" not in flags:  # instead of native tool calls
+        first, *others = _without_calls(request.messages)
+        rule = f"{first['content']}\n\n{form_rule(request.tools)}"
+        form = form_format(request.tools, request.reported)
+        request = replace(
+            request,
+            messages=({**first, "content": rule}, *others),
+            extra={**request.extra, "response_format": form},
+        )
+    if speech == FORM or "no_tools" in flags:
         request = replace(request, tools=())
     messages: Sequence[Chat] = request.messages
     if not request.tools:  # many servers want tools beside old calls
@@ -133,20 +141,6 @@ def reshaped(request: ModelRequest, profile: ModelProfile) -> ModelRequest:
         request = replace(request, thinking="off")
     shown = tuple(_shown(message, flags) for message in messages)
     return replace(request, messages=shown, speech=speech)
-
-
-def _in_form(request: ModelRequest, profile: ModelProfile) -> ModelRequest:
-    """A request that asks for a JSON object instead of native tool calls."""
-    if not (request.tools and request.messages) or "response_format" in profile.flags:
-        return replace(request, tools=())
-    first, *others = _without_calls(request.messages)
-    rule = f"{first['content']}\n\n{form_rule(request.tools)}"
-    return replace(
-        request,
-        messages=({**first, "content": rule}, *others),
-        tools=(),
-        extra={**request.extra, "response_format": form_format(request.tools, request.reported)},
-    )
 
 
 def _without_calls(messages: Sequence[Chat]) -> Sequence[Chat]:

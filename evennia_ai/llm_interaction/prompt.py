@@ -285,7 +285,14 @@ class _Draft:
         else:
             system = system_prompt(me, config.persona, where, limits.calls_tools, config.language)
             if not (examples or self.is_offline):
-                examples = self._shipped_examples()
+                language = code_of(config.language)
+                if config.language == AUTO:
+                    language = language_of(config.persona)
+                newest = script.seen(self.request.audience).newest()
+                # With names that nobody here bears.
+                met = {person["key"] for person in self.present}
+                met |= {message.speaker_name for message in newest if message.speaker_name}
+                examples = conversation.shipped_examples(language or DEFAULT, me, met)
         notes = script.seen(self.request.audience, trusted=True).pinned()
         return Regions(
             system,
@@ -294,16 +301,6 @@ class _Draft:
             ledger=tuple((HEADINGS[n.kind], note_line(n.id, n.at, n.by, n.text)) for n in notes),
             has_ids=limits.calls_tools,
         )
-
-    def _shipped_examples(self) -> tuple[conversation.Exchange, ...]:
-        """Those of a language, with names that nobody here bears."""
-        config, seen = self.script.config, self.script.seen(self.request.audience)
-        language = code_of(config.language)
-        if config.language == AUTO:
-            language = language_of(config.persona)
-        met = {person["key"] for person in self.present}
-        met |= {message.speaker_name for message in seen.newest() if message.speaker_name}
-        return conversation.shipped_examples(language or DEFAULT, self.script.obj.key, met)
 
     def _offered(self, called: Collection[str]) -> Sequence[Offered]:
         """The tools that may serve the turn (`Tool.serves`).

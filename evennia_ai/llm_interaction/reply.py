@@ -130,7 +130,16 @@ def pieces(text: str, own: str) -> list[Piece]:
         if not _is_pose(text, found):
             continue
         parts.append(Piece(True, _spoken(text[at : found.start()])))
-        parts.append(Piece(False, _as_pose(found["inner"], own)))
+        told = " ".join(found["inner"].split()).strip(" ,;:")
+        first, _, rest = told.partition(" ")
+        # It is shown behind the name.
+        if rest and first.lower() in (own.lower(), *_PRONOUNS):
+            told = rest
+        elif told.lower().startswith((f"{own.lower()}'s ", f"{own.lower()}\u2019s ")):
+            told = told[len(own) :]
+        else:
+            told = told[:1].lower() + told[1:]
+        parts.append(Piece(False, told))
         at = found.end()
     parts.append(Piece(True, _spoken(text[at:])))
     parts = [part for part in parts if any(map(str.isalnum, part.text))]
@@ -155,17 +164,6 @@ def _is_pose(text: str, found: re.Match[str]) -> bool:
 def _spoken(text: str) -> str:
     """The words between poses; stars of stressed words are left out."""
     return _STARRED.sub(lambda found: found["inner"], text).strip()
-
-
-def _as_pose(told: str, own: str) -> str:
-    """A pose without the name it is shown behind."""
-    told = " ".join(told.split()).strip(" ,;:")
-    first, _, rest = told.partition(" ")
-    if rest and first.lower() in (own.lower(), *_PRONOUNS):
-        return rest
-    if told.lower().startswith((f"{own.lower()}'s ", f"{own.lower()}\u2019s ")):
-        return told[len(own) :]
-    return told[:1].lower() + told[1:]
 
 
 def speakable(

@@ -15,6 +15,7 @@ import importlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -30,6 +31,8 @@ LIMIT_S = 1.5
 MOST_CHARS, MOST_MODELS = 200, 20
 # Providers that LiteLLM looks for on this machine, unless a variable names another address.
 _LOCAL = ("docker_model_runner", "lemonade", "llamafile", "ollama", "xinference")
+# How the names of such variables end.
+API_BASE = "_API_BASE"
 # Numbers outside this range are no window of a model.
 LEAST_TOKENS, MOST_TOKENS = 128, 100_000_000
 # A model with a smaller window can only talk. A guess is smaller only where that was refused.
@@ -196,20 +199,23 @@ async def _find_servers() -> list[LocalServer]:
     return servers
 
 
-def runs_here(model: str, home: str, api_base: str | None, environ: Mapping[str, str] = {}) -> bool:
+@lru_cache(maxsize=100)  # each model call asks several times
+def runs_here(
+    model: str, home: str, api_base: str | None, environ: tuple[tuple[str, str], ...] = ()
+) -> bool:
     """Whether a model is the offline one, or on a server at this machine's loopback address.
 
     Args:
         model: LiteLLM's name of it.
         home: The model that `api_base` was configured for: it serves those of the same provider.
         api_base: The configured address; None for each provider's own.
-        environ: The environment, in which LiteLLM finds providers' addresses.
+        environ: Variables of the environment in which LiteLLM finds providers' addresses.
     """
     provider, slash, _ = model.partition("/")
     if provider == "offline":
         return True
     name = provider.removesuffix("_chat")
-    address = environ.get(f"{name.upper()}_API_BASE", "")
+    address = dict(environ).get(f"{name.upper()}{API_BASE}", "")
     if name in _LOCAL:
         address = address or "http://localhost"
     if api_base and (not slash or provider == home.partition("/")[0]):

@@ -164,22 +164,6 @@ def further_fields(request: ModelRequest, where: Endpoint) -> dict[str, Any]:
     return fields
 
 
-def _reading_client(openai: ModuleType, address: str | None) -> Any:
-    """An HTTP client that gives odd bodies of replies as plain JSON, see `bodies`."""
-    httpx = importlib.import_module("httpx")
-
-    class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[name-defined,misc]
-        async def send(self, request: Any, **options: Any) -> Any:
-            response = await super().send(request, **options)
-            if not response.is_success:
-                return response
-            body = plain_body(await response.aread())
-            headers = {"content-type": "application/json"}
-            return httpx.Response(200, headers=headers, content=body, request=request)
-
-    return Client(base_url=address)
-
-
 class Caller:
     """Makes single calls, without retries, through LiteLLM."""
 
@@ -236,15 +220,29 @@ class Caller:
         return self._read(response, where, request)
 
     def _client(self, where: Endpoint) -> Any:
-        """A kept client: LiteLLM would make a new one for each text completion and leak it."""
-        if where not in self._clients:
-            openai = importlib.import_module("openai")
-            self._clients[where] = openai.AsyncOpenAI(
-                api_key=where.api_key,
-                base_url=where.api_base,
-                max_retries=0,
-                http_client=_reading_client(openai, where.api_base),
-            )
+        """A kept client: LiteLLM would make a new one for each text completion and leak it.
+
+        It gives odd bodies of replies as plain JSON, see `bodies`.
+        """
+        if where in self._clients:
+            return self._clients[where]
+        openai, httpx = map(importlib.import_module, ("openai", "httpx"))
+
+        class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[name-defined,misc]
+            async def send(self, request: Any, **options: Any) -> Any:
+                response = await super().send(request, **options)
+                if not response.is_success:
+                    return response
+                body = plain_body(await response.aread())
+                headers = {"content-type": "application/json"}
+                return httpx.Response(200, headers=headers, content=body, request=request)
+
+        self._clients[where] = openai.AsyncOpenAI(
+            api_key=where.api_key,
+            base_url=where.api_base,
+            max_retries=0,
+            http_client=Client(base_url=where.api_base),
+        )
         return self._clients[where]
 
     def _read(self, response: Any, where: Endpoint, request: ModelRequest) -> ModelReply | Failure:
@@ -264,6 +262,14 @@ class Caller:
         answer = Read(text)
         if not where.is_offline:  # that one quotes what was said, marks and all
             answer = _answer(text, request)
+        cost: float | None = 0.0
+        if not where.is_offline:
+            try:
+                cost = float(
+                    self.litellm.completion_cost(completion_response=response, model=where.model)
+                )
+            except Exception:  # noqa: BLE001 - LiteLLM raises a bare Exception for unpriced models
+                cost = None
         # Out of the provider's cache, as OpenAI or as Anthropic names them.
         cached = as_dict(usage.get("prompt_tokens_details")).get("cached_tokens")
         return ModelReply(
@@ -273,19 +279,9 @@ class Caller:
             finish_reason=storable(as_text(choice.get("finish_reason")) or "stop"),
             prompt_tokens=as_count(usage.get("prompt_tokens")),
             completion_tokens=as_count(usage.get("completion_tokens")),
-            cost=self._cost(response, where),
+            cost=cost,
             cached_tokens=as_count(cached or usage.get("cache_read_input_tokens")),
         )
-
-    def _cost(self, response: Any, where: Endpoint) -> float | None:
-        if where.is_offline:
-            return 0.0
-        try:
-            return float(
-                self.litellm.completion_cost(completion_response=response, model=where.model)
-            )
-        except Exception:  # noqa: BLE001 - LiteLLM raises a bare Exception for unpriced models
-            return None
 
 
 def _answer(text: str, request: ModelRequest) -> Read:

@@ -129,7 +129,16 @@ class RecallIndex:
         A known id replaces its old turn; of several with one id the last counts. Fields that are
         not text are converted by `str`. Each 2,000 turns are one transaction.
         """
-        last = list({turn.id: turn for turn in map(_normal, turns)}.values())
+        by_id: dict[str, Turn] = {}
+        for turn in turns:
+            said = (turn.id, turn.speaker, turn.text, turn.kind)
+            turn_id, speaker, text, kind = (storable("" if n is None else str(n)) for n in said)
+            session = None
+            if turn.session is not None:
+                session = storable(str(turn.session))
+            at, audience = stored_moment(turn.at), normalised(turn.audience)
+            by_id[turn_id] = Turn(turn_id, speaker, text, at, session, audience, kind)
+        last = list(by_id.values())
         with self._at_work():
             return sum(self._add(scope, last[n : n + _BATCH]) for n in range(0, len(last), _BATCH))
 
@@ -349,12 +358,3 @@ def is_damage(error: BaseException | None) -> bool:
 def _span(scope: int) -> tuple[int, int]:
     """The least and the largest number that a turn of a scope can have."""
     return scope << _SHIFT, (scope << _SHIFT) + (1 << _SHIFT) - 1
-
-
-def _normal(turn: Turn) -> Turn:
-    """A turn as it is stored."""
-    said = (turn.id, turn.speaker, turn.text, turn.kind)
-    turn_id, speaker, text, kind = ("" if each is None else storable(str(each)) for each in said)
-    at, session = stored_moment(turn.at), turn.session
-    session = None if session is None else storable(str(session))
-    return Turn(turn_id, speaker, text, at, session, normalised(turn.audience), kind)

@@ -1,9 +1,9 @@
 """The words of turns and queries: what a query asks for, stems and forms of words."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import regex
 
@@ -71,7 +71,14 @@ def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
     told = dict.fromkeys(content_words(cut, table, table.stop))
     content = [token for token in told if token not in meant][:MAX_WORDS]
     capitals = {word for name in _NAME.findall(cut) for word in words(name)}
-    months = [*_months_in(tokens, language), *map(int, _MONTH.findall(folded(cut)))]
+    months = list[int]()
+    for place, token in enumerate(tokens):
+        beside = tokens[max(0, place - 1) : place + 2]
+        # One that is a little word, too, as `may`, beside a number.
+        is_clear = token not in table.stop or any(word[0].isdigit() for word in beside)
+        if token in table.months and is_clear:
+            months.append(table.months[token])
+    months += map(int, _MONTH.findall(folded(cut)))
     days = (_DAY.match(token) for token in tokens) if months else ()
     return ParsedQuery(
         text=cut,
@@ -91,22 +98,6 @@ def _is_called(token: str, part: str = "") -> bool:
     """Whether a word is a name or its short form: `mel` for `melanie`, not `me`."""
     short = len(token) >= _SHORT and len(part) >= _FULL and part.startswith(token)
     return token == part or short
-
-
-def _months_in(tokens: list[str], language: str) -> Iterable[int]:
-    """The months among some words; one that is a little word, too, as `may`, beside a number."""
-    numbers, little = _month_numbers(language), tables()[language].stop
-    for place, token in enumerate(tokens):
-        beside = tokens[max(0, place - 1) : place + 2]
-        if token in numbers and (token not in little or any(word[0].isdigit() for word in beside)):
-            yield numbers[token]
-
-
-@cache
-def _month_numbers(language: str) -> Mapping[str, int]:
-    """The number of each month by its names and their forms."""
-    months = tables()[language].get("words", "months").split("|")
-    return {folded(form): n for n, forms in enumerate(months, 1) for form in forms.split()}
 
 
 def turn_words(text: str) -> list[str]:

@@ -267,15 +267,11 @@ def latest_first(
     result = order.copy()
     while len(left):
         group = left[same[left[0], left]]
-        result[places[group]] = _newest_first(best[group], candidates.times)
+        # By talk, newest first; within a talk they keep their order.
+        moments = candidates.times[best[group]]
+        rank = np.argsort(moments, kind="stable")
+        talks = np.zeros(len(group), dtype=np.int64)
+        talks[rank] = np.cumsum(np.diff(moments[rank], prepend=moments[rank[0]]) > SESSION_GAP_S)
+        result[places[group]] = best[group][np.argsort(-talks, kind="stable")]
         left = np.setdiff1d(left, group)
     return result
-
-
-def _newest_first(members: Ints, times: NDArray[np.float64]) -> Ints:
-    """Members by talk, newest first; within a talk they keep their order."""
-    moments = times[members]
-    rank = np.argsort(moments, kind="stable")
-    talks = np.zeros(len(members), dtype=np.int64)
-    talks[rank] = np.cumsum(np.diff(moments[rank], prepend=moments[rank[0]]) > SESSION_GAP_S)
-    return members[np.argsort(-talks, kind="stable")]
