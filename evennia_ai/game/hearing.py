@@ -127,12 +127,21 @@ def _person_event(
             channel = _aside(listener, speaker)
         return event_of(listener, speaker, channel, words, audience, is_unseen)
     line = _as_known(line, listener)
-    if not is_sent and not any(name in line for name in names):
-        return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
+    others = (each for each in around(listener) if each is not speaker and is_person(each))
+    first = min((_place(line, names_of(each, listener)) for each in others), default=len(line))
+    if not is_sent and (_place(line, names) == len(line) or first < _place(line, names)):
+        # Nobody's act, such as a bell, or what somebody does of whom it speaks first.
+        return noticed_event(listener, line, None, audience)
     channel = "pose"
     if kind is None and is_for_few:
         channel = "notice"
     return event_of(listener, speaker, channel, line, audience, is_unseen)
+
+
+def _place(line: str, names: Iterable[str]) -> int:
+    """Where a line first has one of some names; its length if it has none."""
+    found = (regex.search(bordered(name), line, regex.V1) for name in names)
+    return min((match.start() for match in found if match), default=len(line))
 
 
 def _is_beside(listener: DefaultCharacter, speaker: DefaultObject) -> bool:

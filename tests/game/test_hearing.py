@@ -580,6 +580,23 @@ class TestOwnCommands(HearingTest):
         self.assertEqual(self.heard(), [("notice", "A bell tolls.", PUBLIC)])
         self.assertIsNone(self.script.runtime.queue[0].speaker)
 
+    def test_what_another_does_at_a_command(self):
+        """A line is no act of the caller where the name of somebody else here stands first."""
+        me, other = self.char1.key, self.char2.key
+
+        @command
+        def Bow(self):
+            self.caller.location.msg_contents(self.args)
+
+        for line, channel in (
+            (f"{other} looks up at {me} and nods.", "notice"),
+            (f"{me} bows to {other}.", "pose"),
+            (f"With a grin, {me} bows.", "pose"),
+        ):
+            self.script.runtime.queue.clear()
+            self.typed(Bow, line)
+            self.assertEqual([each[0] for each in self.heard()], [channel], line)
+
     def test_to_the_targets_of_a_command(self):
         """What goes to several is private to the speaker and each assistant."""
         create_object(PLAYED, key="Dora", location=self.room1)

@@ -342,7 +342,8 @@ class _Speaker:
         own = {self.talk.me, *self.talk.assistants, ""}
         for hit in as_dicts(as_dict(loaded(result)).get("results"))[:MOST_HITS]:
             who, said = str(hit.get("speaker") or ""), str(hit.get("text") or "")
-            if who in own or (hit.get("kind") or QUOTED[0]) not in QUOTED:
+            is_pose = comparable(said).startswith(f"{comparable(who)} ")  # `Ruth waves.`
+            if who in own or is_pose or (hit.get("kind") or QUOTED[0]) not in QUOTED:
                 continue
             told, _ = self._without_opening(said)
             if quote := _nearest(told, question, self.table, who, line.who, self.talk.people):

@@ -122,6 +122,15 @@ class TestTalk(unittest.TestCase):
             _, reply = after(request, {"results": [told]})
             self.assertEqual("by the fire" in (reply.content or ""), is_near, question)
 
+    def test_a_pose_is_not_told(self):
+        """What somebody did is not quoted as what they told."""
+        request = [ROOM, moment("Mira", "Tam", answer=("Mira", "Who took the copper spoon?"))]
+        for text, is_told in (("Tam takes the copper spoon.", False), ("I took it.", False)):
+            _, reply = after(request, {"results": [hit(text, "Tam")]})
+            self.assertEqual("copper spoon" in (reply.content or ""), is_told, text)
+        _, reply = after(request, {"results": [hit("The cat took the copper spoon.", "Tam")]})
+        self.assertIn("The cat took", reply.content)
+
     def test_what_others_call_it(self):
         """It knows itself by a description, or its last words, where these are set off."""
         place = place_text({**PLACE, "called": "a grey-haired barkeep"}, THINGS)
