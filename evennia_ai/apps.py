@@ -1,7 +1,6 @@
 """The Django app: wires itself into Evennia's launcher, start hooks and the menu of its site."""
 
 from pathlib import Path
-from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -30,18 +29,16 @@ class EvenniaAIConfig(AppConfig):
         if START_STOP not in modules:
             # Before the game's own: an error of theirs ends the round of calls.
             settings.AT_SERVER_STARTSTOP_MODULE = [START_STOP, *modules]
-        settings.TEMPLATES = [_with_menu(engine) for engine in settings.TEMPLATES]
+        engines = []
+        for engine in settings.TEMPLATES:  # the link stands in the site's menu
+            options = engine.get("OPTIONS", {})
+            processors = options.get("context_processors", ())
+            if engine["BACKEND"].endswith("DjangoTemplates") and MENU not in processors:
+                options = {**options, "context_processors": [*processors, MENU]}
+                engine = {**engine, "DIRS": [SITE, *engine.get("DIRS", ())], "OPTIONS": options}
+            engines.append(engine)
+        settings.TEMPLATES = engines
         register(_check_settings, "evennia_ai")
-
-
-def _with_menu(engine: dict[str, Any]) -> dict[str, Any]:
-    """A template engine's settings with the link to the staff's pages in the site's menu."""
-    folders, options = engine.get("DIRS", ()), engine.get("OPTIONS", {})
-    processors = options.get("context_processors", ())
-    if not engine["BACKEND"].endswith("DjangoTemplates") or MENU in processors:
-        return engine
-    options = {**options, "context_processors": [*processors, MENU]}
-    return {**engine, "DIRS": [SITE, *folders], "OPTIONS": options}
 
 
 def _check_settings(app_configs: object = None, **kwargs: object) -> list[CheckMessage]:

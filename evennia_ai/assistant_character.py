@@ -15,11 +15,12 @@ from evennia_ai.game.hearing import (
     channel_event,
     heard_event,
     is_ignored,
+    line_and_type,
+    origin_of_line,
     paged_event,
     room_audience,
     subscribe,
 )
-from evennia_ai.game.running import line_and_type, origin_of_line
 from evennia_ai.game.seeing import find, is_to_answer, name_of, stable_id
 from evennia_ai.history.messages import SPEECH, Message
 from evennia_ai.rag_memory.entity_store import EntityHandler

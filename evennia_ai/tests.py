@@ -26,7 +26,7 @@ from twisted.python.failure import Failure
 from evennia_ai import conf, services
 from evennia_ai.errors import ToolError
 from evennia_ai.game.evennia_internals import has_failed
-from evennia_ai.game.running import line_and_type
+from evennia_ai.game.hearing import line_and_type
 from evennia_ai.game.seeing import name_of, plain, stable_id
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker

@@ -1,4 +1,4 @@
-"""All that relies on Evennia's internals: caches, the pickle field, the script timer, permissions.
+"""All that relies on Evennia's internals: caches, pickle field, timer, permissions, commands.
 
 `AttributeStore` keeps values in an object's Attributes: load a copy, transform it, save it once.
 Inside `transaction()` all writes take effect or none; it rolls back the database *and* Evennia's
@@ -11,19 +11,24 @@ stored and open when they are read, so that nothing above knows of it.
 """
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import wraps
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection
 from django.db import transaction as db_transaction
-from evennia.commands.cmdhandler import _ERROR_UNTRAPPED
+from evennia.commands.cmdhandler import _ERROR_UNTRAPPED, cmdhandler
 from evennia.typeclasses.models import TypedObject
 from evennia.typeclasses.tags import PermissionHandler
 from evennia.utils.dbserialize import deserialize
+from evennia.utils.evmenu import InputCmdSet
+from twisted.internet import reactor
+from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.python.failure import Failure
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.live import HISTORY, TAIL
@@ -36,7 +41,7 @@ from evennia_ai.turns.waiting import KEY as WAITING
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
-    from evennia import DefaultScript
+    from evennia import Command, DefaultCharacter, DefaultScript
     from evennia.typeclasses.attributes import Attribute
     from evennia.typeclasses.models import TypedObject
 
@@ -48,6 +53,10 @@ LIFE |= {"event_queue", "compaction_outbox", "last_extraction", "summaries_stale
 CATEGORIES = "ai_"
 # Evennia checks them for code that names an `accessing_obj`.
 LOCKS = "attrread:perm(Admin);attredit:perm(Admin)"
+# A command that waits longer, as for an answer that nobody types, counts as ended.
+MOST_S = 30.0
+# What a body is told of a command that raised an error.
+FAILED = "The command `{}` has failed."
 
 
 def is_life(key: str, category: str | None) -> bool:
@@ -332,3 +341,91 @@ class _PlayersPermissions(PermissionHandler):  # type: ignore[misc]
     def _getcache(self, key: str | None = None, category: str | None = None) -> list[Any]:
         names = self.all()
         return [tag for tag in super()._getcache(key, category) if tag.db_key in names]
+
+
+def act(function: Callable[..., Generator[Any, Any, Any]]) -> Callable[..., Any]:
+    """Make a function of an act whose steps may wait.
+
+    It returns what the act gives, or raises its error; where a step waits, a Deferred of that.
+    """
+    steps = inlineCallbacks(function)
+
+    @wraps(function)
+    def begin(*args: Any, **kwargs: Any) -> Any:
+        done = steps(*args, **kwargs)
+        if not done.called:
+            return done
+        outcomes: list[Any] = []
+        done.addBoth(outcomes.append)
+        if isinstance(outcomes[0], Failure):
+            outcomes[0].raiseException()
+        return outcomes[0]
+
+    return begin
+
+
+@contextmanager
+def told_meanwhile(body: "DefaultCharacter") -> Iterator[list[str]]:
+    """Lines that a body alone is told meanwhile: what a game says to whoever types."""
+    lines: list[str] = []
+    body.ndb.ai_told = [*(body.ndb.ai_told or ()), lines]
+    try:
+        yield lines
+    finally:
+        body.ndb.ai_told = [each for each in body.ndb.ai_told if each is not lines] or None
+
+
+@act
+def run_command(body: "DefaultCharacter", command: "Command", arguments: str) -> Any:
+    """Run a command as a body once, to its end; what the body alone is told by it.
+
+    No parser, nick or stack of commands sees the arguments. A command whose `func` yields, or
+    returns a Deferred, has ended when that function has, or after `MOST_S`. Of an error, which
+    Evennia logs, it is told that the command has failed.
+    """
+    command, ended = copy.copy(command), Deferred[bool]()
+    command.retain_instance = True  # else Evennia runs a copy
+    func, waits, failed = command.func, False, FAILED.format(command.key)
+
+    def end(outcome: object = None) -> object:
+        if not ended.called:
+            ended.callback(isinstance(outcome, Failure))
+        return outcome
+
+    def run() -> Any:
+        nonlocal waits
+        result = func()
+        waits = isinstance(result, Generator | Deferred)
+        if isinstance(result, Deferred):
+            result.addBoth(end)
+        if isinstance(result, Generator):
+            return _to_the_end(result, end)
+        return result
+
+    def give_up(*_: object) -> bool:
+        if body.ndb._getinput is not None:  # nobody will answer what it asks
+            body.cmdset.remove(InputCmdSet)
+            del body.ndb._getinput
+        return False
+
+    command.func = run
+    with told_meanwhile(body) as lines:
+        running = cmdhandler(body, f" {arguments}", callertype="object", cmdobj=command)
+        running.addBoth(lambda _: waits or end())
+        if (yield ended.addTimeout(MOST_S, reactor, give_up)):
+            lines.append(failed)
+    return tuple(failed if has_failed(line) else line for line in lines)
+
+
+def _to_the_end(
+    steps: Generator[Any, Any, Any], end: Callable[[object], object]
+) -> Generator[Any, Any, Any]:
+    """The same steps; `end` gets their outcome."""
+    outcome = None
+    try:
+        yield from steps
+    except Exception:
+        outcome = Failure()
+        raise
+    finally:
+        end(outcome)

@@ -5,21 +5,27 @@ which name, and who may know of it. A line's kind is Evennia's message type wher
 other line is speech if its speaker typed these words, else a pose. A line that reaches a body
 through the room's `msg_contents` is for the room without those left out. Any other line is for its
 sender and the body alone, unless Evennia's own functions tell whom else it goes to.
+
+`origin_of_line` is the only place of the package that looks at the call stack. It looks for the
+command that runs, by whose method a function is, and for Evennia's own ways of sending to a room,
+by the parameters that these document. No variable of a game's function is looked at.
 """
 
 import re
+import sys
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
 
 import regex
 from django.conf import settings
-from evennia import AccountDB, ChannelDB, DefaultCharacter, DefaultObject, ObjectDB
+from evennia import AccountDB, ChannelDB, Command, DefaultCharacter, DefaultObject, ObjectDB
 from evennia.typeclasses.models import TypedObject
 from evennia.utils.utils import make_iter
 
 from evennia_ai import conf
-from evennia_ai.game.running import Origin, line_and_type
 from evennia_ai.game.seeing import (
     around,
     hearers,
@@ -53,6 +59,88 @@ _SPOKEN = ("say", "whisper")
 OOC = "ooc"
 # A line longer than this is cut before it is stored; telnet clients cannot send so much.
 LINE_CHARS = 20_000
+
+
+_DEPTH = 40
+# Hooks in which Evennia tells a room who enters and leaves the game.
+_COMING = ("at_post_puppet", "at_post_unpuppet")
+# Evennia's emotes, each listener of which is shown other names.
+_EMOTES = ("send_emote", "evennia.contrib.rpg.rpsystem.rpsystem")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a line comes from.
+
+    Attributes:
+        caller: Who typed the command that sends it; None if no command does.
+        key: The command's name.
+        typed: The command's arguments, and what of them stands behind an equals sign.
+        is_for_room: Whether it is sent to a room by `msg_contents`, or said by Evennia's `at_say`.
+        excluded: Whom `msg_contents` leaves out.
+        receivers: Whom Evennia's `at_say` whispers to, or an emote of `rpsystem` is shown to.
+        is_coming: Whether Evennia tells that somebody enters or leaves the game.
+    """
+
+    caller: TypedObject | None = None
+    key: str = ""
+    typed: tuple[str, ...] = ()
+    is_for_room: bool = False
+    excluded: tuple[Any, ...] = ()
+    receivers: tuple[Any, ...] | None = None
+    is_coming: bool = False
+
+
+def origin_of_line(listener: DefaultObject) -> Origin:
+    """The origin of the line that a listener's `at_msg_receive` was called with."""
+    frame, origin = sys._getframe(1), Origin()
+    is_own = True  # whether a frame belongs to this line, and not to one that led to it
+    for _ in range(_DEPTH):
+        if frame is None or frame.f_globals.get("__name__", "").startswith("twisted."):
+            break
+        sender = None
+        if frame.f_code.co_varnames[:1] == ("self",):
+            sender = frame.f_locals.get("self")
+        if isinstance(sender, Command):
+            caller = sender.caller
+            if not isinstance(caller, ObjectDB):  # an account
+                caller = getattr(getattr(sender, "session", None), "puppet", None) or caller
+            parts = [getattr(sender, name, None) for name in ("args", "rhs")]
+            typed = tuple(filter(None, (plain(part) for part in parts if isinstance(part, str))))
+            return replace(origin, caller=caller, key=str(sender.key), typed=typed)
+        is_own &= frame.f_code is not DefaultObject.msg.__code__ or sender is listener
+        if is_own:
+            origin = _sent_by(frame, listener, origin)
+        frame = frame.f_back
+    return origin
+
+
+def _sent_by(frame: FrameType, listener: DefaultObject, origin: Origin) -> Origin:
+    """An origin with what one of Evennia's own functions shows of a line, by its parameters."""
+    name, local = frame.f_code.co_name, frame.f_locals
+    if name == "msg_contents" and local.get("self") is listener.location:
+        left_out = tuple(make_iter(local.get("exclude") or ()))
+        return replace(origin, is_for_room=True, excluded=left_out)
+    if frame.f_code is DefaultObject.at_say.__code__:
+        if local["kwargs"].get("whisper"):
+            return replace(origin, receivers=tuple(make_iter(local["receivers"] or ())))
+        # It leaves out those whom it tells in other words.
+        return replace(origin, is_for_room=True, excluded=())
+    if (name, frame.f_globals.get("__name__")) == _EMOTES:
+        return replace(origin, receivers=tuple(local["receivers"]))
+    if name in _COMING:
+        return replace(origin, is_coming=True)
+    return origin
+
+
+def line_and_type(text: object) -> tuple[str, object]:
+    """A message's plain line and Evennia's type of it: it is a text, or a text and its options."""
+    match text:
+        case [line, {**options}, *_]:
+            return plain(line), options.get("type")
+        case [line, *_]:
+            return plain(line), None
+    return plain(text), None
 
 
 def _is_of(origin: Origin, setting: str) -> bool:

@@ -35,10 +35,16 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai import conf
 from evennia_ai.errors import NotObeyedError, ToolError
-from evennia_ai.game.evennia_internals import as_player, passes
+from evennia_ai.game.evennia_internals import (
+    FAILED,
+    act,
+    as_player,
+    passes,
+    run_command,
+    told_meanwhile,
+)
 from evennia_ai.game.hearing import SIGN, is_ignored, room_audience
 from evennia_ai.game.lore import verdicts
-from evennia_ai.game.running import FAILED, act, run_command, told_meanwhile
 from evennia_ai.game.seeing import (
     RoomMemory,
     around,

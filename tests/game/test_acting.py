@@ -10,7 +10,7 @@ from twisted.internet.task import deferLater
 
 from evennia_ai.assistant_character import AssistantCharacter
 from evennia_ai.errors import NotObeyedError, ToolError
-from evennia_ai.game import running
+from evennia_ai.game import evennia_internals
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.testing import call
 from tests.base import AssistantTest, command
@@ -522,7 +522,7 @@ class TestVoice(AssistantTest):
             self.caller.location.msg_contents(f"{self.caller.key} sagt: {answer}")
 
         self.aria.cmdset.add(commands(Say))
-        with mock.patch.object(running, "MOST_S", 0.05):
+        with mock.patch.object(evennia_internals, "MOST_S", 0.05):
             wait_for(self.script.game.say("Hello"))
         self.assertNotIn("input", str(self.aria.cmdset.current.key))
         self.assertIsNone(self.aria.ndb._getinput)

@@ -2,8 +2,7 @@
 
 from evennia.comms.models import Msg
 
-from evennia_ai.game.hearing import heard_event
-from evennia_ai.game.running import Origin
+from evennia_ai.game.hearing import Origin, heard_event
 from evennia_ai.language.words import storable
 from evennia_ai.sleep.compaction.compact import compact_conversation_history
 from evennia_ai.testing import call
