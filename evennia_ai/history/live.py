@@ -116,10 +116,6 @@ class OpenPage:
         return plain
 
 
-def _read_page(key: str, raw: object, odd: list[object]) -> tuple[Message, ...]:
-    return tuple(each_readable(raw, Message.from_dict, odd))
-
-
 class HistoryHandler(Archive):
     """Reads and writes one assistant's live history, on top of its archive.
 
@@ -139,7 +135,13 @@ class HistoryHandler(Archive):
     ):
         super().__init__(store)
         self._counter, self._now, self._on_append = counter, now, on_append
-        self._parts = Cache(store, OLDER, _read_page, as_plain, newest=HISTORY)
+        self._parts = Cache(
+            store,
+            OLDER,
+            lambda key, raw, odd: tuple(each_readable(raw, Message.from_dict, odd)),
+            as_plain,
+            newest=HISTORY,
+        )
         self._open = Cache(store, None, OpenPage.read, OpenPage.to_dict)
         self._stamps: tuple[object, object] | None = None
         self._older: Pages = {}

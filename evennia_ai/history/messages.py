@@ -229,16 +229,12 @@ def rendered(message: Message) -> dict[str, Any]:
         # Providers take later system messages as orders; a stored one is data.
         return {"role": "user", "content": note(NOTICED, message.content)}
     if role == "user":
-        return {"role": role, "content": _heard(message)}
+        heard, channel = message.content or "", message.channel  # None if put in by hand
+        line = talk_line(message.speaker_name, channel or "say", heard)
+        if channel not in COMINGS and not flat(heard):
+            line = ""
+        return {"role": role, "content": line}
     return {"role": role, "content": message.content}
-
-
-def _heard(message: Message) -> str:
-    """What was heard as one line; empty where there are no words."""
-    text = message.content or ""  # None in a message that was put in by hand
-    if message.channel not in COMINGS and not flat(text):
-        return ""
-    return talk_line(message.speaker_name, message.channel or "say", text)
 
 
 def mask_of(message: Message) -> Mapping[str, Any]:

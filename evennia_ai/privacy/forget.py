@@ -206,8 +206,14 @@ class Removal:
                 history.save_compaction(replace(record, report=replace(record.report, query="")))
                 yield
         history.note_last_compaction()
+        ids = (*self.plan.theirs, *self.plan.replies, *self.people)
+
+        def names_one(value: object) -> bool:
+            text = str(unseal(value))
+            return any(each in text for each in ids)
+
         for store in (history.store, self.character.journal.store):
-            drop_from_aside(store, self._is_of_theirs)
+            drop_from_aside(store, names_one)
 
     def _messages(self, ids: frozenset[str]) -> Iterator[None]:
         """Tombstones in place of messages, and copies taken out of others; archived ones first.
@@ -239,9 +245,3 @@ class Removal:
         left = [changed.get(message.id, message) for message in live if message.id not in gone]
         if left != list(live):
             history.replace(left)
-
-    def _is_of_theirs(self, value: object) -> bool:
-        """Whether a value that was put aside names these people or messages."""
-        text = str(unseal(value))
-        ids = (*self.plan.theirs, *self.plan.replies, *self.people)
-        return any(each in text for each in ids)

@@ -5,8 +5,8 @@ them. Rewriting drops them: the file of a SQLite game, the tables that hold talk
 game. No rewriting reaches copies that others keep: backups, replicas, PostgreSQL's write-ahead log.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from django.db import connection
@@ -42,8 +42,16 @@ def erase_free_pages() -> Steps[str]:
     memory.
     """
     if connection.vendor == "sqlite" and Path(str(connection.settings_dict["NAME"])).is_file():
-        with _patient():
+        # The game's own connection waits for it meanwhile, instead of failing after seconds.
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA busy_timeout")
+            [before] = cursor.fetchone()
+            cursor.execute(_WAIT)
+        try:
             yield services.on_disk(_run, _SQLITE)
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute(f"PRAGMA busy_timeout = {before}")
         return SQLITE
     # A transaction of our own that is open would hold up the rewriting for ever.
     if connection.vendor == "postgresql" and not connection.in_atomic_block:
@@ -57,17 +65,3 @@ def _run(statements: Sequence[str]) -> None:
     with closing(connection.copy()) as own, own.cursor() as cursor:
         for statement in statements:
             cursor.execute(statement)
-
-
-@contextmanager
-def _patient() -> Iterator[None]:
-    """Let the game's own connection wait for the rewriting, instead of failing after seconds."""
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA busy_timeout")
-        [before] = cursor.fetchone()
-        cursor.execute(_WAIT)
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(f"PRAGMA busy_timeout = {before}")

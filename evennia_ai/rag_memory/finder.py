@@ -66,6 +66,12 @@ class _Line:
             for at in starts
         )
 
+    def suits(self, fact: Fact) -> bool:
+        """Whether the secondary keys of a fact agree to it."""
+        there = [self.has(key, fact) for key in fact.secondary]
+        agree = {ALL: all(there), NOT_ALL: not all(there), NOT_ANY: not any(there)}
+        return not there or agree.get(fact.logic, any(there))
+
 
 def _forms(word: str, code: str) -> frozenset[str]:
     """A folded word and its stems."""
@@ -131,7 +137,7 @@ class Finder:
         meant = [
             (fact, tuple(keys.get(fact.id, ())))
             for fact in self.facts
-            if fact.always or ((fact.id in keys or fact.id in near) and _agree(fact, line))
+            if fact.always or ((fact.id in keys or fact.id in near) and line.suits(fact))
         ]
 
         def order(pair: tuple[Fact, tuple[str, ...]]) -> tuple[bool, int, float]:
@@ -152,13 +158,6 @@ class Finder:
                 room -= size
             verdicts.append(Verdict(fact, hits, why_not))
         return verdicts
-
-
-def _agree(fact: Fact, line: _Line) -> bool:
-    """Whether the secondary keys of a fact agree to a line."""
-    there = [line.has(key, fact) for key in fact.secondary]
-    agree = {ALL: all(there), NOT_ALL: not all(there), NOT_ANY: not any(there)}
-    return not there or agree.get(fact.logic, any(there))
 
 
 def used(verdicts: Iterable[Verdict]) -> list[Fact]:

@@ -14,11 +14,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from twisted.internet.defer import Deferred, TimeoutError, inlineCallbacks
-from twisted.python.failure import Failure
 
 from evennia_ai.background import Steps, Worker, in_time
 from evennia_ai.errors import StoreError
@@ -128,9 +127,17 @@ class Mem0Backend:
         self._closed = True
         return self._worker.submit(self._shut)
 
-    def _run(self, function: Callable[..., T], *args: Any) -> "Deferred[T]":
+    @inlineCallbacks
+    def _run(self, function: Callable[..., T], *args: Any) -> Steps[T]:
         done = self._worker.submit(self._tried, function, *args)
-        return in_time(done, STORE_TIMEOUT_S).addErrback(_too_slow)
+        try:
+            result: T = yield in_time(done, STORE_TIMEOUT_S)
+        except TimeoutError as error:
+            raise StoreError(
+                f"Semantic memory did not answer in {STORE_TIMEOUT_S:.0f} s: check whether its "
+                "server, named in `EVENNIA_AI_MEM0_CONFIG`, is up."
+            ) from error
+        return result
 
     # From here on everything runs on the worker's thread.
 
@@ -229,7 +236,14 @@ class Mem0Backend:
             raise self._lost("was deleted")
         if self._memory is None:
             self._directory.mkdir(parents=True, exist_ok=True)
-            mem0, dims = import_mem0(self._directory), self._dims()
+            mem0 = import_mem0(self._directory)
+            if owners := self._config.get("embedder"):
+                dims = int((owners.get("config") or {}).get("embedding_dims") or OPENAI_DIMS)
+            else:
+                from evennia_ai.recall.embedding import default_embedder
+
+                self._embedder = self._embedder or default_embedder()
+                dims = int(self._embedder.dims)
             client = self._client(dims) if self._folder else None
             try:
                 self._memory = mem0.Memory(self._memory_config(dims, client))
@@ -273,16 +287,6 @@ class Mem0Backend:
         memory, self._memory = self._memory, None
         with suppress(Exception):  # it may be broken or have nothing to close, and is done with
             memory.vector_store.client.close()
-
-    def _dims(self) -> int:
-        """Length of the vectors: our embedder's, or what the owner's configuration says."""
-        if owners := self._config.get("embedder"):
-            return int((owners.get("config") or {}).get("embedding_dims") or OPENAI_DIMS)
-        if self._embedder is None:
-            from evennia_ai.recall.embedding import default_embedder
-
-            self._embedder = default_embedder()
-        return int(self._embedder.dims)
 
     def _memory_config(self, dims: int, client: Any) -> Any:
         from mem0.configs.base import MemoryConfig
@@ -370,11 +374,3 @@ def _hit(row: Mapping[str, Any]) -> Hit:
     audience = normalised(meta.get("audience") or STAFF)
     at, text = str(meta.get("at", "")), str(row["memory"])
     return Hit(meta["source_id"], score, "", text, at, "memory", None, audience)
-
-
-def _too_slow(failure: Failure) -> NoReturn:
-    failure.trap(TimeoutError)  # type: ignore[no-untyped-call]
-    raise StoreError(
-        f"Semantic memory did not answer in {STORE_TIMEOUT_S:.0f} s: check whether its server, "
-        "named in `EVENNIA_AI_MEM0_CONFIG`, is up."
-    )

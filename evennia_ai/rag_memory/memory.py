@@ -32,7 +32,7 @@ from evennia_ai.life import Desk, Tools
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entities import found_observations
-from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler
+from evennia_ai.rag_memory.journal import JournalEntry
 from evennia_ai.rag_memory.ledger import found_notes
 from evennia_ai.rag_memory.results import DEEP, once, ranked
 from evennia_ai.rag_memory.seen import Quarantine, Remembering
@@ -339,8 +339,11 @@ class LifeMemory(Memory):
         """Fires with what matches in words or in meaning, best first, without failing sources."""
         query = replace(query, audience=viewer(query.audience))  # None would search everything
         life, text, audience = self._life, query.text, query.audience
-        notes = found_notes(self.quarantine.notes(life.ledger.entries()), text, audience)
-        others = [*notes, *(yield self._memories(query))]
+        others = [*found_notes(self.quarantine.notes(life.ledger.entries()), text, audience)]
+        if life.may_embed([text]):
+            memories = life.mind.memories.search  # the back end may be a game's own
+            found = maybeDeferred(memories, self.scope, text, query.limit, audience)
+            others += yield self._in_time(found.addCallback(list), [], "memory back end")
         profiles = life.entities.called(text, audience) if query.observations else ()
         if profiles:
             observed = life.mind.work(found_observations, profiles, text, audience)
@@ -352,17 +355,6 @@ class LifeMemory(Memory):
             if len(hits) == len(all_hits):
                 break
         return hits[: query.limit]
-
-    def _memories(self, query: Query) -> Deferred[list[Hit]]:
-        """Fires with what semantic memory finds."""
-        life = self._life
-        if not life.may_embed([query.text]):
-            return succeed([])
-        # The back end may be a game's own.
-        found = maybeDeferred(
-            life.mind.memories.search, self.scope, query.text, query.limit, query.audience
-        ).addCallback(list)
-        return self._in_time(found, [], "memory back end")
 
     @property
     def _exists(self) -> bool:
@@ -428,10 +420,18 @@ class LifeMemory(Memory):
     def _fill(self, whole: bool, pause_s: float) -> Steps[int | None]:
         """Go once through what is stored; fires with how many turns were added; None: it failed."""
         added, life = 0, self._life
+
+        def written() -> Iterator[list[Turn]]:
+            # Listed only when the messages are done, the newest first: a page that is turned is
+            # not missed.
+            for key in reversed(life.journal.pages()):
+                entries = life.journal.page(key).entries
+                yield [entry.turn for entry in entries if entry.is_indexed(life.now())]
+
         if (is_whole := (yield self.is_whole())) is None:
             return None
         said = _messages(life.history, life.tools.traits)
-        for batches in (said, _entries(life.journal, life.now())):
+        for batches in (said, written()):
             for turns in filter(None, batches):
                 count = yield self.add(turns)
                 if count is None:
@@ -519,10 +519,3 @@ def _messages(history: HistoryHandler, traits: ToolTraits) -> Iterator[list[Turn
     # Only now: a compaction may have archived live messages meanwhile.
     for key in reversed(history.store.keys(ARCHIVE)):
         yield from batches(partial(archived, key))
-
-
-def _entries(journal: JournalHandler, now: float) -> Iterator[list[Turn]]:
-    """Batches of the journal, the newest entries first."""
-    # Listed only when the messages are done, the newest first: a page that is turned is not missed.
-    for key in reversed(journal.pages()):
-        yield [entry.turn for entry in journal.page(key).entries if entry.is_indexed(now)]

@@ -5,7 +5,6 @@ Adding a step is adding a line to `SLEEP_STEPS`. A failing step is reported, and
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred, inlineCallbacks, maybeDeferred
@@ -134,30 +133,31 @@ def run_sleep_tick(
         A Deferred that fires with one entry a step, by name; a step that failed has
         ``{"success": False, "error", "failure"}``: what it says, and its class.
     """
-    return script.runtime.lock.run_here(partial(_run_steps, script, character, first))
-
-
-@inlineCallbacks
-def _run_steps(script: Sleeper, character: Character, first: bool) -> Steps[dict[str, Any]]:
     report: dict[str, Any] = {}
-    for step in SLEEP_STEPS:
-        if not first and not step.every_tick:
-            continue
-        yield script.breathe()
-        if script.runtime.is_called():
-            break
-        try:
-            result = yield maybeDeferred(step.run, script, character)
-            result = as_result(result) if isinstance(result, Outcome) else result
-            report[step.name] = {"success": True, **result}
-        except CancelledError:
-            raise
-        except Exception as error:  # noqa: BLE001 - one failing step must not stop the rest
-            script.log_error(f"sleep step `{step.name}`", error)
-            failure = type(error).__name__
-            told = {"error": str(error) or failure, "failure": failure}
-            report[step.name] = {"success": False, **told}
-    return report
+
+    @inlineCallbacks
+    def run() -> Steps[dict[str, Any]]:
+        for step in SLEEP_STEPS:
+            if not first and not step.every_tick:
+                continue
+            yield script.breathe()
+            if script.runtime.is_called():
+                break
+            try:
+                result = yield maybeDeferred(step.run, script, character)
+                if isinstance(result, Outcome):
+                    result = as_result(result)
+                report[step.name] = {"success": True, **result}
+            except CancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - one failing step must not stop the rest
+                script.log_error(f"sleep step `{step.name}`", error)
+                failure = type(error).__name__
+                told = {"error": str(error) or failure, "failure": failure}
+                report[step.name] = {"success": False, **told}
+        return report
+
+    return script.runtime.lock.run_here(run)
 
 
 def without_words(steps: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

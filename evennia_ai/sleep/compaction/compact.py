@@ -646,7 +646,12 @@ class Compaction:
             return Failed(
                 "what was to leave has left meanwhile, by another compaction or a rollback"
             )
-        if any(_is_changed(message, live.pop(message.id)) for message in leaving):
+
+        def told(message: Message) -> object:  # a mask or a new token count is no change
+            return message.audience, rendered(unmasked(message))
+
+        pairs = [(message, live.pop(message.id)) for message in leaving]
+        if any(now != planned and told(now) != told(planned) for planned, now in pairs):
             return Failed("a message that was to leave was changed meanwhile; try again")
         recent = [record for record in self.records if record.tier == "recent"]
         report = Report(
@@ -719,15 +724,6 @@ class Compaction:
         logged = replace(record, report=replace(record.report, query=""))
         script.log(report_line(str((script.obj or script).key), logged))
         script.pose("compact")
-
-
-def _is_changed(planned: Message, now: Message) -> bool:
-    """Whether a message is another one; a mask or a new token count is no change."""
-    if now == planned:
-        return False
-    return now.audience != planned.audience or rendered(unmasked(now)) != rendered(
-        unmasked(planned)
-    )
 
 
 def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:

@@ -152,28 +152,24 @@ class Extraction:
 
         Where a model's window is smaller than was known, smaller ones are tried.
         """
-        for tries_left in reversed(range(FITS)):
-            try:
-                yield self._passes(messages)
-                return
-            except WindowError:
-                if not tries_left:
-                    raise
-
-    @inlineCallbacks
-    def _passes(self, messages: Sequence[Message]) -> Steps[None]:
         script = self.script
         said = said_and_done(messages, script.tools.traits)
         if not said:
             return
         lines = message_lines(said, script.config.llm_api == "chat")
         owners = dict(enumerate(said, 1))
-        empty = self._prompt().budget
-        room = max(100, empty.limit - empty.total - 2 * OVERHEAD_TOKENS)
-        runs = yield script.mind.work(packed, lines, room, script.count)
-        for run in runs[: most_requests(total_tokens(messages))]:
-            if self.stopped_by != CALLED:
-                yield self._pass(said[0].audience, run, owners)
+        for tries_left in reversed(range(FITS)):
+            empty = self._prompt().budget
+            room = max(100, empty.limit - empty.total - 2 * OVERHEAD_TOKENS)
+            runs = yield script.mind.work(packed, lines, room, script.count)
+            try:
+                for run in runs[: most_requests(total_tokens(messages))]:
+                    if self.stopped_by != CALLED:
+                        yield self._pass(said[0].audience, run, owners)
+                return
+            except WindowError:
+                if not tries_left:
+                    raise
 
     def _prompt(self, text: str = "", tokens: int = 0) -> Prompt:
         """The prompt of a pass that shows this text of so many tokens."""

@@ -4,6 +4,7 @@ Pure: messages in, decisions out. What leaves is parted by scope, that is by aud
 party to a line reads its summary, and no request holds the lines of two scopes.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -87,25 +88,15 @@ def plan_compaction(
     raw = tuple(message for message in history if not message.is_summary)
     most = room.kept if room else None
     cut = _legal_cut(raw, _wanted_cut(raw, window, keep_tokens), most)
-    few, held = _few(raw[:cut], few_lines, archive_before)
+    lines = Counter(message.audience for message in raw[:cut] if is_talk(message))
+    few = {m.audience for m in raw[:cut] if lines[m.audience] < few_lines}
+    held = tuple(m for m in raw[:cut] if m.audience in few and m.created_at >= archive_before)
     if most is not None and widest_view_tokens((*held, *raw[cut:])) > most:
         held = ()
     back = {message.id for message in held}
     leaving = tuple(m for m in raw[:cut] if m.id not in back)
     alone = few.intersection(message.audience for message in leaving)
-    return Plan(leaving, (*held, *raw[cut:]), alone)
-
-
-def _few(
-    leaving: Sequence[Message], enough: int, archive_before: str
-) -> tuple[frozenset[str], tuple[Message, ...]]:
-    """The scopes of which too few lines would leave for a summary, and theirs that may stay."""
-    lines = {message.audience: 0 for message in leaving}
-    for message in leaving:
-        lines[message.audience] += is_talk(message)
-    few = frozenset(scope for scope, count in lines.items() if count < enough)
-    held = (m for m in leaving if m.audience in few and m.created_at >= archive_before)
-    return few, tuple(held)
+    return Plan(leaving, (*held, *raw[cut:]), frozenset(alone))
 
 
 def _wanted_cut(raw: Sequence[Message], window: int, keep_tokens: int) -> int:
