@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from evennia_ai.history.frames import Heard
+from evennia_ai.history.messages import Heard
 from evennia_ai.llm_interaction.conversation import read_prompt
 
 SHARES = {"median": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.figures import show, spread
-from evennia_ai.history.frames import note, talk_line
+from evennia_ai.history.messages import note, talk_line
 from evennia_ai.llm_interaction.conversation import HERE, NOW
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.recall import RecallIndex, Turn

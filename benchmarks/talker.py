@@ -26,7 +26,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.figures import asked_lines
-from evennia_ai.history.frames import MESSAGES_LABEL
+from evennia_ai.history.messages import MESSAGES_LABEL
 from tests.loopback import Answer, LoopbackServer, call, calls, count_tokens, text
 
 EXTRACTING = {"noop", "add_journal_entry", "update_entity_observation"}

@@ -6,8 +6,7 @@ from twisted.internet.defer import fail
 
 from evennia_ai.errors import StoreError
 from evennia_ai.history.archive import absorbed_by
-from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import SUMMARY_TITLE, SYNTHESIS_TITLE, Message
 from evennia_ai.llm_interaction import DEFAULT_COMPACTION_PROMPT
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.compact import compact_conversation_history

@@ -14,7 +14,7 @@ _TAG, _LINE_TAG = re.compile(r"</?[a-z][^<>]*>", re.I), re.compile(r"<(?:br|/p)\
 _ALIAS = re.compile(r"<(bot|char|user)>", re.I)
 _MARKUP = re.compile(r"\|(?:\[?[rgybmcwxRGYBMCWX]|\[?[0-5]{3}|[nuihH/_*^-])?")
 _UNSTORABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-# The labels of a prompt's blocks and the ids of people (`history.frames`).
+# The labels of a prompt's blocks and the ids of people (`history.messages`).
 _LABEL = re.compile(r"^[^\w\n\[]{0,20}\[{1,3}[A-Z][A-Za-z ]{2,40}\]", re.M)
 _ID = re.compile(r"\[[oas]\d+\.[^\]\s]{1,40}\]")
 # Macros that say nothing where they stand.

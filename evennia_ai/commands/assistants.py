@@ -15,8 +15,7 @@ from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.hearing import IGNORED_TAG, is_ignored
 from evennia_ai.game.seeing import name_of, player_ids, stable_id
 from evennia_ai.history.audience import STAFF, private
-from evennia_ai.history.frames import one_line
-from evennia_ai.history.messages import SPEECH
+from evennia_ai.history.messages import SPEECH, one_line
 from evennia_ai.staff import doctor
 from evennia_ai.staff.acts import Acts
 from evennia_ai.staff.bodies import body_class, good_name, new_body

@@ -42,8 +42,7 @@ from evennia_ai.game.seeing import (
 )
 from evennia_ai.game.spoken import spoken, without_names
 from evennia_ai.history.audience import PUBLIC, STAFF, private
-from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import ASKER, Message, new_id, utc_iso
+from evennia_ai.history.messages import ASKER, UNSEEN, Message, new_id, utc_iso
 from evennia_ai.language.script import BEHIND, bordered
 from evennia_ai.language.words import storable
 from evennia_ai.turns.runtime import TO

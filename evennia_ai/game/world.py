@@ -64,8 +64,7 @@ from evennia_ai.game.seeing import (
     stable_id,
 )
 from evennia_ai.history.audience import STAFF, is_private, members
-from evennia_ai.history.frames import UNSEEN
-from evennia_ai.history.messages import Speaker, utc_iso
+from evennia_ai.history.messages import UNSEEN, Speaker, utc_iso
 from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
 from evennia_ai.life import Named, Told

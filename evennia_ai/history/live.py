@@ -28,8 +28,7 @@ from evennia_ai.history.archive import (
     in_use,
 )
 from evennia_ai.history.audience import Views
-from evennia_ai.history.frames import SUMMARY_TITLE
-from evennia_ai.history.messages import Message, made_at, new_id, utc_iso
+from evennia_ai.history.messages import SUMMARY_TITLE, Message, made_at, new_id, utc_iso
 from evennia_ai.history.stored import (
     Cache,
     Store,

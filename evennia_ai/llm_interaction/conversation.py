@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evennia_ai.history.frames import (
+from evennia_ai.history.messages import (
     NOTICED,
     Heard,
     Note,

@@ -15,8 +15,7 @@ from typing import Literal
 
 import regex
 
-from evennia_ai.history.frames import without_marks
-from evennia_ai.history.messages import Counter
+from evennia_ai.history.messages import Counter, without_marks
 from evennia_ai.language.script import (
     FORM_LETTERS,
     akin,

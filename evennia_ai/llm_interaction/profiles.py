@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evennia_ai.history.frames import note
+from evennia_ai.history.messages import note
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.conversation import alternating
 from evennia_ai.llm_interaction.failures import SERVERS, Failure, joined

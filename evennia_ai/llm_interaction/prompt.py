@@ -11,13 +11,15 @@ from twisted.internet.defer import TimeoutError, inlineCallbacks
 from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import ModelError
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import flat, note, shown_name
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     SAID_ONCE,
     Counter,
     Message,
+    flat,
     mask_of,
+    note,
+    shown_name,
     unmasked,
 )
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of

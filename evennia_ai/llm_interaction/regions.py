@@ -13,16 +13,19 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from evennia_ai.history.frames import SUMMARY_TITLE, flat, row, speaker_label
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
+    SUMMARY_TITLE,
     Counter,
     Message,
     Speaker,
     cut_points,
+    flat,
     mended,
     newest_turn,
     rendered,
+    row,
+    speaker_label,
     total_tokens,
 )
 from evennia_ai.llm_interaction.budget import (

@@ -11,8 +11,16 @@ from twisted.internet.defer import Deferred, inlineCallbacks, succeed
 
 from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, WindowError
-from evennia_ai.history.frames import MESSAGES_LABEL, note, shown_name, talk_line
-from evennia_ai.history.messages import Counter, Message, said_and_done, tool_calls
+from evennia_ai.history.messages import (
+    MESSAGES_LABEL,
+    Counter,
+    Message,
+    note,
+    said_and_done,
+    shown_name,
+    talk_line,
+    tool_calls,
+)
 from evennia_ai.history.stored import as_dicts, as_list, as_text
 from evennia_ai.language.script import words
 from evennia_ai.language.tables import AUTO, DEFAULT

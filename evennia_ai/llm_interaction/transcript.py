@@ -8,7 +8,7 @@ mark or the line. Ids and labels of the chat form stay out: what a base model re
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from evennia_ai.history.frames import (
+from evennia_ai.history.messages import (
     NOTICED,
     Heard,
     Note,

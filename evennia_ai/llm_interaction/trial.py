@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.frames import note
+from evennia_ai.history.messages import note
 from evennia_ai.language.tables import DEFAULT
 from evennia_ai.llm_interaction.conversation import (
     HERE,

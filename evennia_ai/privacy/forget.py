@@ -13,9 +13,8 @@ from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.history.archive import EMPTIED, UNSUMMARISED
-from evennia_ai.history.frames import SYNTHESIS_TITLE
 from evennia_ai.history.live import paged
-from evennia_ai.history.messages import MASK, Message
+from evennia_ai.history.messages import MASK, SYNTHESIS_TITLE, Message
 from evennia_ai.history.stored import UNMET, as_dict, drop_from_aside, unseal
 from evennia_ai.privacy.closure import (
     Forgetting,

@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from evennia_ai.history.audience import PUBLIC, STAFF, normalised, visible
-from evennia_ai.history.frames import one_line
-from evennia_ai.history.messages import new_id, utc_iso
+from evennia_ai.history.messages import new_id, one_line, utc_iso
 from evennia_ai.history.stored import UNMET, Stored
 from evennia_ai.language.script import words
 from evennia_ai.language.words import telling_words

@@ -15,9 +15,8 @@ from itertools import takewhile
 from typing import Any, Protocol
 
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.history.frames import UNSEEN
 from evennia_ai.history.live import HistoryHandler
-from evennia_ai.history.messages import FACE, utc_iso
+from evennia_ai.history.messages import FACE, UNSEEN, utc_iso
 from evennia_ai.history.stored import KEPT, UNMET, Store, records
 from evennia_ai.language.words import asks, sentences
 from evennia_ai.life import Body

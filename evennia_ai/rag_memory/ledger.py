@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from evennia_ai.errors import AssistantError, BoundError
 from evennia_ai.history.audience import PUBLIC, normalised, visible
-from evennia_ai.history.frames import one_line
-from evennia_ai.history.messages import Speaker, new_id, utc_iso
+from evennia_ai.history.messages import Speaker, new_id, one_line, utc_iso
 from evennia_ai.history.stored import Store, Stored, Unreadable, records
 from evennia_ai.language.words import telling_words, words
 from evennia_ai.recall.values import Hit

@@ -32,9 +32,9 @@ from evennia_ai.life import Desk, Tools
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.backend import MemoryBackend
 from evennia_ai.rag_memory.entities import found_observations
+from evennia_ai.rag_memory.finder import DEEP, once, ranked
 from evennia_ai.rag_memory.journal import JournalEntry
 from evennia_ai.rag_memory.ledger import found_notes
-from evennia_ai.rag_memory.results import DEEP, once, ranked
 from evennia_ai.rag_memory.seen import Quarantine, Remembering
 from evennia_ai.recall.values import Hit, Query, Turn, seconds
 

@@ -18,8 +18,7 @@ from twisted.internet.defer import (
 from evennia_ai.background import Steps, in_time
 from evennia_ai.errors import AssistantError, ModelError, SpendError
 from evennia_ai.history.audience import STAFF, is_private
-from evennia_ai.history.frames import SUMMARY_TITLE, SYNTHESIS_TITLE
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import SUMMARY_TITLE, SYNTHESIS_TITLE, Message
 from evennia_ai.language.words import plain, telling_words
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.conversation import (
@@ -28,9 +27,8 @@ from evennia_ai.llm_interaction.conversation import (
 from evennia_ai.llm_interaction.prompt import shown_history
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL, TurnReport, TurnRequest
 from evennia_ai.options import within_hours
-from evennia_ai.rag_memory.finder import used
+from evennia_ai.rag_memory.finder import chosen, used
 from evennia_ai.rag_memory.provenance import attributed
-from evennia_ai.rag_memory.results import chosen
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.routine import BARRED, LOST, THERE, WALKS, Stop, read_routine

@@ -11,7 +11,7 @@ from typing import Any
 
 from evennia_ai.errors import BoundError, ToolError
 from evennia_ai.history.audience import STAFF
-from evennia_ai.history.frames import quoted
+from evennia_ai.history.messages import quoted
 from evennia_ai.history.stored import Stored, Unreadable, as_dict
 
 KEY = "waiting_calls"

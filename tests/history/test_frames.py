@@ -6,8 +6,8 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history import frames
-from evennia_ai.history.frames import one_line, quoted
+from evennia_ai.history import messages as frames
+from evennia_ai.history.messages import one_line, quoted
 from tests.strategies import FEW, awkward_texts
 
 names = st.from_regex(r"[A-Za-z]{1,8}( [A-Z][a-z]{1,8})?", fullmatch=True)

@@ -11,8 +11,17 @@ from evennia_ai.cards.chats import read_chat
 from evennia_ai.errors import Refusal
 from evennia_ai.history import frames
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import Heard, Note, flat, note, shown_name, talk_line
-from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.history.messages import (
+    Heard,
+    Message,
+    Note,
+    Speaker,
+    flat,
+    note,
+    shown_name,
+    talk_line,
+    utc_iso,
+)
 from evennia_ai.language.script import folded
 from evennia_ai.language.tables import tables
 from evennia_ai.llm_interaction import conversation

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.frames import talk_line
+from evennia_ai.history.messages import talk_line
 from evennia_ai.llm_interaction.facts import (
     APPENDIX_SHARE,
     APPENDIX_TITLE,

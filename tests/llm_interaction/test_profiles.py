@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.frames import read_talk_line
+from evennia_ai.history.messages import read_talk_line
 from evennia_ai.llm_interaction.failures import SERVERS
 from evennia_ai.llm_interaction.profiles import (
     UNKNOWN,

@@ -8,13 +8,14 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.frames import flat, note
 from evennia_ai.history.messages import (
     OVERHEAD_TOKENS,
     Message,
     Speaker,
+    flat,
     mended,
     message_tokens,
+    note,
 )
 from evennia_ai.llm_interaction.budget import REGIONS
 from evennia_ai.llm_interaction.conversation import BEFORE, alternating, read_prompt

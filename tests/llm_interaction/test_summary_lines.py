@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.frames import NOTICED, Heard, Note, flat, read_talk_line, shown_name
-from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.history.messages import (
+    NOTICED,
+    Heard,
+    Message,
+    Note,
+    Speaker,
+    flat,
+    read_talk_line,
+    shown_name,
+)
 from evennia_ai.llm_interaction.dialects import read
 from evennia_ai.llm_interaction.offline.summary import summarise
 from evennia_ai.llm_interaction.summary import accepted, message_lines, read_noted

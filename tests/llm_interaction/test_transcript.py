@@ -5,7 +5,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.frames import MESSAGES_LABEL, note, talk_line
+from evennia_ai.history.messages import MESSAGES_LABEL, note, talk_line
 from evennia_ai.llm_interaction.contexts import SUMMARY_MARK
 from evennia_ai.llm_interaction.conversation import HERE, LANGUAGE, NOW, summary_text
 from evennia_ai.llm_interaction.transcript import (

@@ -7,7 +7,7 @@ from evennia_ai.history.archive import absorbed_by
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.llm_interaction import build_llm_messages
 from evennia_ai.rag_memory.entities import new_profile, observe
-from evennia_ai.rag_memory.results import DEEP
+from evennia_ai.rag_memory.finder import DEEP
 from evennia_ai.rag_memory.seen import KEY
 from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.language.words import plain
 from evennia_ai.llm_interaction.conversation import memory_row
-from evennia_ai.rag_memory.results import chosen, crowds_last, joined, once, ranked
+from evennia_ai.rag_memory.finder import chosen, crowds_last, joined, once, ranked
 from evennia_ai.recall.values import Hit, Query
 from tests.search_case import FACT, QUESTION, hit, ids
 from tests.strategies import FEW

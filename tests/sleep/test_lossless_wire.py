@@ -4,8 +4,7 @@ import re
 
 from evennia_ai import services
 from evennia_ai.history.archive import LONG, absorbed_by
-from evennia_ai.history.frames import MESSAGES_LABEL
-from evennia_ai.history.messages import Message, ToolTraits
+from evennia_ai.history.messages import MESSAGES_LABEL, Message, ToolTraits
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.facts import lost, source_facts
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL

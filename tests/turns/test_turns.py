@@ -11,8 +11,7 @@ from evennia_ai.errors import BoundError, ModelError, NotObeyedError
 from evennia_ai.game.seeing import SAME_LINE_S, is_to_answer, stable_id
 from evennia_ai.game.world import GameHandler
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import NOTICED, Note
-from evennia_ai.history.messages import Message, Speaker, utc_iso
+from evennia_ai.history.messages import NOTICED, Message, Note, Speaker, utc_iso
 from evennia_ai.llm_interaction.budget import ReplyTrace
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.llm_interaction.conversation import NOW, read_prompt

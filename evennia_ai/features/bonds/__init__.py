@@ -14,8 +14,7 @@ from typing import Any
 from evennia_ai.errors import Refusal, ToolError
 from evennia_ai.feature import Feature, Leaving
 from evennia_ai.history.audience import PUBLIC
-from evennia_ai.history.frames import one_line, quoted
-from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
+from evennia_ai.history.messages import Message, Speaker, new_id, one_line, quoted, utc_iso
 from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.rag_memory.seen import Seen

@@ -10,7 +10,7 @@ from functools import cache
 
 import regex
 
-from evennia_ai.history.frames import Heard
+from evennia_ai.history.messages import Heard
 from evennia_ai.language.script import bordered, folded, is_asked, is_unparted, words
 from evennia_ai.language.tables import Table, tables
 from evennia_ai.language.times import due

@@ -13,7 +13,7 @@ from zlib import crc32
 import regex
 
 from evennia_ai.errors import RankError, UnaskedError
-from evennia_ai.history.frames import MESSAGES_LABEL, Heard
+from evennia_ai.history.messages import MESSAGES_LABEL, Heard
 from evennia_ai.history.stored import as_dict, as_dicts
 from evennia_ai.language.script import (
     FORM_LETTERS,

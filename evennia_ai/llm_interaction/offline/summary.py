@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import regex
 
-from evennia_ai.history.frames import (
+from evennia_ai.history.messages import (
     MESSAGES_LABEL,
     NOTICED,
     Note,

@@ -1,13 +1,13 @@
 """Reads a request: who said what, what tools answered, what the prompt shows of the room.
 
-Frames and labels are read by `history.frames` and `llm_interaction.conversation`.
+Frames and labels are read by `history.messages` and `llm_interaction.conversation`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evennia_ai.history.frames import Heard, Note
+from evennia_ai.history.messages import Heard, Note
 from evennia_ai.history.stored import as_dict
 from evennia_ai.llm_interaction import conversation as form
 from evennia_ai.llm_interaction.tool_calls import loaded

@@ -38,14 +38,15 @@ from evennia_ai.history.archive import (
     resting_on,
 )
 from evennia_ai.history.audience import PUBLIC, Views, visible
-from evennia_ai.history.frames import SYNTHESIS_TITLE, one_line
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import (
+    SYNTHESIS_TITLE,
     Message,
     is_maskable,
     is_talk,
     masked,
     new_id,
+    one_line,
     rendered,
     said_and_done,
     tool_calls,

@@ -2,7 +2,7 @@
 
 import json
 
-from evennia_ai.history.frames import note, talk_line
+from evennia_ai.history.messages import note, talk_line
 from evennia_ai.llm_interaction.conversation import HERE, NOW
 from evennia_ai.llm_interaction.offline.brain import respond
 from tests import loopback

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evennia_ai.errors import UnaskedError
-from evennia_ai.history.frames import MESSAGES_LABEL, note, talk_line
+from evennia_ai.history.messages import MESSAGES_LABEL, note, talk_line
 from evennia_ai.language.tables import tables
 from evennia_ai.llm_interaction.conversation import (
     AN_ASSISTANT,
