@@ -20,15 +20,21 @@ from evennia_ai.background import Steps, pause
 from evennia_ai.history.archive import (
     ARCHIVE,
     COMPACTIONS,
-    EMPTY_DIGEST,
     Archive,
     Segment,
     SummaryRecord,
-    digest_add,
     in_use,
 )
 from evennia_ai.history.audience import Views
-from evennia_ai.history.messages import SUMMARY_TITLE, Message, made_at, new_id, utc_iso
+from evennia_ai.history.messages import (
+    EMPTY_DIGEST,
+    SUMMARY_TITLE,
+    Message,
+    digest_add,
+    made_at,
+    new_id,
+    utc_iso,
+)
 from evennia_ai.history.stored import (
     Cache,
     Store,
@@ -272,9 +278,10 @@ class HistoryHandler(Archive):
         """Messages by their ids, live or archived; unknown ids are left out."""
         wanted = list(message_ids)
         self._refresh()
-        archived = self.archived(each for each in wanted if each not in self._ids)
-        known = (self._ids.get(each) or archived.get(each) for each in wanted)
-        return [message for message in known if message]
+        found = {each: self._ids[each] for each in wanted if each in self._ids}
+        if absent := set(wanted) - found.keys():
+            found = {**self.archived(absent), **found}
+        return [found[each] for each in wanted if each in found]
 
     def evidence(self, segments: Iterable[Segment] | None = None) -> Evidence:
         """All that the proof needs, loaded from the store, except `segments` loaded before."""

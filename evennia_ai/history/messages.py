@@ -15,6 +15,7 @@ nobody said is a note in brackets. Nobody can type what looks like another frame
 """
 
 import collections
+import hashlib
 import json
 import random
 import re
@@ -189,6 +190,23 @@ class IdSource:
 
 
 new_id = IdSource()
+
+EMPTY_DIGEST = "0" * 64
+_MODULUS = 1 << 256
+
+
+def digest_add(digest: str, ids: Iterable[str]) -> str:
+    """Add ids to the digest of a set of ids, which does not depend on their order.
+
+    The digest is the sum of the SHA-256 of each id, modulo 2**256. Together with the count it
+    shows whether a set of ids is the recorded one, without storing the ids twice. Such sums
+    distinguish sets as long as nobody chooses the ids (Bellare and Micciancio's AdHash, Eurocrypt
+    1997); ids are made here, by a clock and chance. A digest has 64 hexadecimal digits.
+    """
+    total = int(digest, 16)
+    for one in ids:
+        total += int.from_bytes(hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest())
+    return f"{total % _MODULUS:064x}"
 
 
 def message_tokens(message: Message, count: Counter) -> int:

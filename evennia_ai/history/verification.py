@@ -17,18 +17,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evennia_ai.history.archive import (
-    EMPTY_DIGEST,
     LIVE,
     LONG,
     UNSUMMARISED,
     Segment,
     SummaryRecord,
     absorbed_by,
-    digest_add,
     reached_from,
     state_of,
 )
-from evennia_ai.history.messages import Message
+from evennia_ai.history.messages import EMPTY_DIGEST, Message, digest_add
 
 _NAMED_IDS = 10
 Found = tuple[str, str]  # kind and detail of a violation

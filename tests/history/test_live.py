@@ -7,9 +7,15 @@ from itertools import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.history.archive import EMPTY_DIGEST, digest_add
 from evennia_ai.history.live import OLDER, PAGE_MESSAGES, PAGE_PLACES, HistoryHandler
-from evennia_ai.history.messages import OVERHEAD_TOKENS, IdSource, Message, utc_iso
+from evennia_ai.history.messages import (
+    EMPTY_DIGEST,
+    OVERHEAD_TOKENS,
+    IdSource,
+    Message,
+    digest_add,
+    utc_iso,
+)
 from tests.fake import MemoryStore
 from tests.strategies import FEW
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evennia_ai.history import verification
-from evennia_ai.history.archive import EMPTY_DIGEST, Segment, SummaryRecord, digest_add
-from evennia_ai.history.messages import Message
+from evennia_ai.history.archive import Segment, SummaryRecord
+from evennia_ai.history.messages import EMPTY_DIGEST, Message, digest_add
 from evennia_ai.history.verification import Evidence
 from tests.strategies import MANY, heard, marker
 
