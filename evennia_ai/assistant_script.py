@@ -39,6 +39,7 @@ from evennia_ai.options import OWN_LIMITS, Layer
 from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.sleep import run_sleep_tick
 from evennia_ai.sleep.compaction.behind import begin_behind
+from evennia_ai.sleep.compaction.rules import due_behind
 from evennia_ai.turns.assistant import SCRIPT, VERSION, VERSION_KEY
 from evennia_ai.turns.runtime import (
     CUE_CHARS,
@@ -418,7 +419,7 @@ class AssistantScript(Living, DefaultScript):
                 self.survived("telling staff", self.storing_works, None)
             self._save_queue()
             if is_done:
-                self.survived("a compaction", lambda: begin_behind(self), None)
+                self.survived("a compaction", lambda: due_behind(self) and begin_behind(self), None)
             if result in GOES_ON and self.runtime.is_called():
                 self._tick_soon()
 

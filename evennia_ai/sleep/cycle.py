@@ -26,6 +26,7 @@ from evennia_ai.sleep.compaction.compact import (
     due,
 )
 from evennia_ai.sleep.compaction.plan import COUNT, SLEEP
+from evennia_ai.sleep.compaction.rules import why_not
 from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
@@ -99,7 +100,7 @@ def extract_before_compaction(
 def compact_if_needed(script: Sleeper, character: Character) -> "Deferred[Outcome] | Outcome":
     """The compaction at the sleep threshold, or by count."""
     job = due(script, COUNT) or Compaction(script, SLEEP)
-    if reason := job.why_not():
+    if reason := why_not(script, job.trigger):
         return Skipped(reason)
     return compact_asleep(job)
 

@@ -16,8 +16,9 @@ from evennia_ai.llm_interaction.contexts import CONTEXTS
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalHandler
-from evennia_ai.sleep.compaction.compact import no_room, report_line
+from evennia_ai.sleep.compaction.compact import report_line
 from evennia_ai.sleep.compaction.plan import STALE
+from evennia_ai.sleep.compaction.rules import no_room
 from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.staff.show import ago, counted, moment, phrase, price_of
 from evennia_ai.turns.spend_book import GAME, Amount, Cap, Holder, SharedSpend

@@ -47,7 +47,7 @@ from evennia_ai.llm_interaction.values import (
 )
 from evennia_ai.rag_memory.provenance import drawn_on, hits_in
 from evennia_ai.recall.values import brief
-from evennia_ai.sleep.compaction.compact import check_room
+from evennia_ai.sleep.compaction.rules import check_room
 from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.runtime import Group
 from evennia_ai.turns.spend import SpendHandler

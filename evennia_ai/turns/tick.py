@@ -35,8 +35,9 @@ from evennia_ai.routine import BARRED, LOST, THERE, WALKS, Stop, read_routine
 from evennia_ai.routine import SLEEP as SLEEPS
 from evennia_ai.sleep import run_sleep_tick, without_words
 from evennia_ai.sleep.compaction.behind import compact_behind
-from evennia_ai.sleep.compaction.compact import Done, Skipped, check_room, due, firing
+from evennia_ai.sleep.compaction.compact import Compaction, Done, Skipped, due
 from evennia_ai.sleep.compaction.plan import COUNT, EMERGENCY, REQUEST, SLEEP, STALE
+from evennia_ai.sleep.compaction.rules import check_room, firing
 from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.turns.agent_loop import Agent
 from evennia_ai.turns.runtime import (
@@ -193,9 +194,12 @@ class Living(Agent):
         With `compact_background` it begins now and nobody waits for it: until it has ended, prompts
         leave out the oldest lines.
         """
-        behind, job = self.runtime.behind, due(self, EMERGENCY)
-        if job is None or (behind is not None and behind[1] != STALE):
+        behind = self.runtime.behind
+        if not firing(self, EMERGENCY) or (behind is not None and behind[1] != STALE):
             return False  # there is room, or it is being made
+        job = Compaction(self, EMERGENCY)
+        if not job.plan.leaving:
+            return False
         share = self.usage()
         self.log(f"context nearly full ({share:.1%} of its room): compacting now", warning=True)
         if self.config.compact_background:

@@ -10,9 +10,10 @@ from evennia_ai.history.archive import EMPTIED
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, measure_fixed
-from evennia_ai.sleep.compaction.behind import STALE_A_DAY, begin_behind, compact_asleep
+from evennia_ai.sleep.compaction.behind import begin_behind, compact_asleep
 from evennia_ai.sleep.compaction.compact import WAIT_S, Compaction
 from evennia_ai.sleep.compaction.plan import SLEEP
+from evennia_ai.sleep.compaction.rules import STALE_A_DAY
 from evennia_ai.staff.status import compaction_state
 from evennia_ai.testing import call
 from tests.asked import model_down

@@ -5,8 +5,9 @@ import unittest
 from evennia_ai.history.messages import Message
 from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.sleep import run_sleep_tick
-from evennia_ai.sleep.compaction.compact import Compaction, due, firing
+from evennia_ai.sleep.compaction.compact import Compaction, due
 from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, MANUAL, REQUEST, SLEEP
+from evennia_ai.sleep.compaction.rules import firing
 from tests.fake import FakeAssistant
 from tests.memory_assistant import MemoryWorldTest
 from tests.models import ScriptedModel

@@ -9,8 +9,9 @@ from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.contexts import CONTEXT_UNASKED
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest, TurnRequest
 from evennia_ai.sleep.compaction.behind import begin_behind
-from evennia_ai.sleep.compaction.compact import Compaction, check_room, firing
+from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import EMERGENCY
+from evennia_ai.sleep.compaction.rules import check_room, firing
 from tests.fake import FakeAssistant
 from tests.models import ScriptedModel
 from tests.waiting import wait_for

@@ -9,7 +9,7 @@ from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.servers import HALVED, NAMED, PROPS
 from evennia_ai.llm_interaction.summary import Summariser
 from evennia_ai.sleep.compaction import compact_conversation_history, run_pre_compaction_extraction
-from evennia_ai.sleep.compaction.compact import check_room, no_room
+from evennia_ai.sleep.compaction.rules import check_room, no_room
 from tests import loopback
 from tests.loopback import Answer, LoopbackServer, count_tokens
 from tests.steps import verify_history

@@ -10,7 +10,7 @@ it the marker, the journal entry and the summaries above, which are stale from t
 moves. Each is stored by itself, the deepest first, so a later run goes on where one ended.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,47 +26,30 @@ from evennia_ai.sleep.compaction.compact import (
     Compaction,
     Outcome,
     Skipped,
-    due,
     empty_unused,
     longer,
     summary_cap,
     synthesis_of,
 )
-from evennia_ai.sleep.compaction.plan import BACKGROUND, COUNT, EMERGENCY, REQUEST, STALE
+from evennia_ai.sleep.compaction.plan import STALE
+from evennia_ai.sleep.compaction.rules import due_behind, of_the_day
 from evennia_ai.sleep.sleeper import Sleeper
-
-DAY_S = 86_400.0
-# Stale summaries that are made again in a day at most, those apart of which nothing is left.
-STALE_A_DAY = 12
-# From one to the next.
-PAUSE_S = 60.0
 
 
 def begin_behind(script: Sleeper) -> bool:
     """Begin work in the background if some is due and none runs; returns whether it did.
 
-    Call it when a tick has ended. All compactions but those of an emergency wait for a lull.
+    Call it when a tick has ended.
     """
-    config, runtime = script.config, script.runtime
-    if runtime.behind is not None or not (script.ready and script.enabled):
-        return False
-    job = None
-    if config.compact_background and script.state.mode == "awake":
-        job = due(script, EMERGENCY)
-        if job is None:
-            job = due(script, COUNT, REQUEST, BACKGROUND)
-            half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
-            is_early = runtime.is_called() and script.usage() < half
-            if job is not None and job.trigger != COUNT and is_early:
-                job = None
-    if job is not None:
-        compact_behind(job)
-        return True
-    remaking = Remaking(script)
-    if not remaking.is_due():
-        return False
-    _run(script, STALE, remaking.run)
-    return True
+    for trigger in due_behind(script):
+        if trigger == STALE:
+            _run(script, STALE, Remaking(script).run)
+            return True
+        job = Compaction(script, trigger)
+        if job.plan.leaving:
+            compact_behind(job)
+            return True
+    return False
 
 
 def compact_behind(job: Compaction) -> None:
@@ -124,30 +107,11 @@ def _run(script: Sleeper, trigger: str, work: Callable[[], Deferred[Any]]) -> No
     script.runtime.run_behind(run, trigger)
 
 
-def _of_the_day(times: Iterable[float], now: float) -> list[float]:
-    """Those of the last day."""
-    return [at for at in times if 0 <= now - at < DAY_S]
-
-
 @dataclass(frozen=True)
 class Remaking:
     """Makes the stale summaries of an assistant again, one at a time."""
 
     script: Sleeper
-
-    def is_due(self) -> bool:
-        """Whether a summary is stale and may be made again now: a few a day, one at a time.
-
-        Also where automatic compactions are off: it mends what forgetting emptied.
-        """
-        script, state, now = self.script, self.script.state, self.script.now()
-        times = _of_the_day(state.remade, now)
-        if not state.stale or state.hold or now < script.runtime.stale_waits[1]:
-            return False
-        if len(times) >= STALE_A_DAY or (times and now < times[-1] + PAUSE_S):
-            return False
-        is_enabled = script.config.compact_enabled and not script.limits().only_talks
-        return is_enabled and not script.over_spend()
 
     @inlineCallbacks
     def run(self) -> Steps[None]:
@@ -235,7 +199,7 @@ class Remaking:
             state.stale = [key for key in stale if key != new.id]
             if new.text != NOTHING_SAID:
                 now = script.now()
-                state.remade = [*_of_the_day(state.remade, now), now]
+                state.remade = [*of_the_day(state.remade, now), now]
             # What was taken back while a model was writing.
             empty_unused(history, state, script.memory.quarantine.lines)
             script.at_commit_step("remade")

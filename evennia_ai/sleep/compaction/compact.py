@@ -1,8 +1,7 @@
 """One compaction: fold the older part of a history into summaries without losing a message.
 
 The order: is it allowed and due, the plan, masking if that is enough, summaries scope by scope, one
-commit, what follows from it. When one is due is said by one list of rules, which every caller asks
-(`Compaction.why_not`).
+commit, what follows from it. `sleep.compaction.rules` says when one is due.
 
 A new recent summary is made from raw messages, and the former ones go into the long-term summary.
 Recent summaries hang in a tree of fan-in 8 (`plan.due_groups`); the long-term summary is made from
@@ -43,7 +42,6 @@ from evennia_ai.history.messages import (
     SYNTHESIS_TITLE,
     Message,
     is_maskable,
-    is_talk,
     masked,
     new_id,
     one_line,
@@ -57,8 +55,6 @@ from evennia_ai.history.messages import (
 )
 from evennia_ai.llm_interaction.budget import Limits
 from evennia_ai.llm_interaction.facts import Covered, covered, source_facts
-from evennia_ai.llm_interaction.prompt import measure_fixed
-from evennia_ai.llm_interaction.servers import USABLE_TOKENS
 from evennia_ai.llm_interaction.summary import (
     LEVELS,
     NOTHING_SAID,
@@ -91,6 +87,7 @@ from evennia_ai.sleep.compaction.plan import (
     plan_compaction,
     roots,
 )
+from evennia_ai.sleep.compaction.rules import firing, threshold, why_not
 from evennia_ai.sleep.sleeper import Nightly, Sleeper
 
 # Lines of scopes with too few for a summary are archived once they are so old.
@@ -109,16 +106,6 @@ SYNTHESIS_IMPORTANCE = 7
 NO_SUMMARY = "A few lines, archived without a summary."
 # A record names so many of the things a model's text left out.
 LOST_NAMED = 200
-
-
-def firing(script: Sleeper, *triggers: str) -> str:
-    """The first of these triggers that fires; empty if none does. Constant time.
-
-    None fires while compactions wait after failures.
-    """
-    if script.now() < script.runtime.compaction_waits[1]:
-        return ""
-    return next((each for each in triggers if not Compaction(script, each).why_not()), "")
 
 
 def due(script: Sleeper, *triggers: str) -> "Compaction | None":
@@ -140,41 +127,6 @@ def summary_cap(
     shown = {PUBLIC, *scopes, *(marker.audience for marker in markers)}
     tiers = 2 * Views(dict.fromkeys(shown, 1)).widest
     return min(limits.caps.summary, limits.room.summary_cap(widest_view_tokens(staying), tiers))
-
-
-def check_room(script: Sleeper) -> None:
-    """Say it if there is no room: at the start, and for a new configuration or limit."""
-    checked = script.config, script.limits().tokens
-    if script.runtime.room_for == checked:
-        return
-    script.runtime.room_for = checked
-    measure_fixed(script)
-    limits = script.limits()
-    if reason := no_room(limits):
-        if limits.only_talks:
-            script.alert(reason)
-        else:
-            script.trouble(reason)
-
-
-def no_room(limits: Limits) -> str:
-    """Why there is no room for a talk, with the numbers and what to change; empty if there is."""
-    if limits.only_talks:
-        return (
-            f"the window of {limits.model} is too small: {limits.facts.window}. Under "
-            f"{USABLE_TOKENS:,} tokens the assistant answers, and does nothing else: no summaries, "
-            "no notes, no tools. Give the model's server a larger window, 8,192 tokens or more."
-        )
-    room = limits.room
-    if not room.is_too_small:
-        return ""
-    source, remedy = limits.source
-    left = max(0, room.limit - room.fixed - room.reserved)
-    return (
-        f"there is hardly room to talk: of {room.limit:,} tokens rules, tools and ledger take "
-        f"{room.fixed:,}, reply, memories and the present {room.reserved:,}, which leaves {left:,} "
-        f"({source} sets the limit). {remedy}, or switch tools off by `tool_levels`."
-    )
 
 
 @dataclass(frozen=True)
@@ -292,46 +244,6 @@ class Compaction:
     parts: dict[str, Sequence[Message]] = field(default_factory=dict)
     query: str = ""  # names in public talk that left, by which it can be found again
 
-    def why_not(self) -> str:
-        """Why no compaction may be made now; empty if one may."""
-        script, trigger = self.script, self.trigger
-        config = script.config
-        if not config.compact_enabled:
-            return "compaction disabled"
-        if not script.history.messages():
-            return "no history"
-        if script.limits().only_talks:
-            return "the model's window is too small"
-        if trigger == MANUAL:
-            return ""
-        if not config.compact_auto:
-            return "automatic compaction is off"
-        usage = script.usage()
-        if trigger == COUNT and not self._is_by_count():
-            return "the windows hold all lines"
-        if trigger == REQUEST and not script.runtime.compaction_requested:
-            return "the assistant did not ask for it"
-        if trigger != COUNT and usage < (least := self._threshold):
-            return f"below threshold ({usage:.1%} < {least:.1%})"
-        if script.state.hold and usage < 1.0:
-            return "automatic compaction is held after a rollback"
-        return ""
-
-    def _is_by_count(self) -> bool:
-        """Whether more lines of talk stand there than the two windows hold."""
-        immediate, recent = self.script.config.immediate_window, self.script.config.recent_window
-        if immediate is None or recent is None:
-            return False
-        lines = sum(map(is_talk, self.script.history.messages()))
-        return lines > immediate + recent
-
-    @property
-    def _threshold(self) -> float:
-        """The usage from which it fires."""
-        if self.trigger == EMERGENCY:
-            return self.script.config.compact_emergency_threshold
-        return self.script.config.compact_sleep_threshold
-
     @cached_property
     def plan(self) -> Plan:
         """What to do, as of when it was first asked for.
@@ -397,9 +309,10 @@ class Compaction:
             self._wait_longer()
             raise
         # In vain, too, is one after which what fired it would fire again at once.
-        if isinstance(outcome, Failed) or (
-            isinstance(outcome, Done) and self.trigger != MANUAL and not self.why_not()
-        ):
+        is_vain = isinstance(outcome, Failed)
+        if isinstance(outcome, Done) and self.trigger != MANUAL:
+            is_vain = not why_not(script, self.trigger)
+        if is_vain:
             self._wait_longer()
         elif isinstance(outcome, Done):
             script.runtime.compaction_waits = 0, 0.0
@@ -427,7 +340,7 @@ class Compaction:
     def _begin(self) -> Outcome | None:
         """The outcome if there is nothing to summarise; masks are committed."""
         self.script.runtime.lock.holder()
-        if reason := self.why_not():
+        if reason := why_not(self.script, self.trigger):
             return Skipped(reason)
         self.script.runtime.compaction_requested = False
         if not self.plan.leaving:
@@ -453,7 +366,7 @@ class Compaction:
                 message = masked(message, at, script.count)
             history.append(message)
         usage = script.usage(widest_view_tokens(history))
-        if not ids or usage >= self._threshold * HEADROOM:
+        if not ids or usage >= threshold(script.config, self.trigger) * HEADROOM:
             return None
         return history, ids
 
