@@ -31,7 +31,8 @@ from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction import compact_conversation_history
-from evennia_ai.sleep.compaction.behind import STALE_A_DAY, Remaking
+from evennia_ai.sleep.compaction.behind import Remaking
+from evennia_ai.sleep.compaction.rules import STALE_A_DAY
 from tests.waiting import wait_for
 
 TALK = "the keeper of the lantern tells of ferries, mills and debts unpaid"

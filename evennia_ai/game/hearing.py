@@ -214,15 +214,22 @@ def _person_event(
             channel = _aside(listener, speaker)
         return event_of(listener, speaker, channel, words, audience, is_unseen)
     line = _as_known(line, listener)
-    others = (each for each in around(listener) if each is not speaker and is_person(each))
-    first = min((_place(line, names_of(each, listener)) for each in others), default=len(line))
-    if not is_sent and (_place(line, names) == len(line) or first < _place(line, names)):
-        # Nobody's act, such as a bell, or what somebody does of whom it speaks first.
-        return noticed_event(listener, line, None, audience)
+    if not is_sent and not _is_act_of(listener, speaker, line, names):
+        return noticed_event(listener, line, None, audience)  # nobody's act, such as a bell
     channel = "pose"
     if kind is None and is_for_few:
         channel = "notice"
     return event_of(listener, speaker, channel, line, audience, is_unseen)
+
+
+def _is_act_of(
+    listener: DefaultCharacter, speaker: DefaultObject, line: str, names: Iterable[str]
+) -> bool:
+    """Whether a line names somebody, and nobody else who is here before."""
+    place = _place(line, names)
+    others = (each for each in around(listener) if each is not speaker and is_person(each))
+    ahead = (_place(line, names_of(each, listener)) < place for each in others)
+    return place < len(line) and not any(ahead)
 
 
 def _place(line: str, names: Iterable[str]) -> int:

@@ -188,7 +188,7 @@ class ModelClient:
             # A request that nobody else would answer waits for the end of its model's rest.
             most_wait_s = 0.0
             if not (has_next or request.is_own):
-                most_wait_s = max(0.0, min(ends - self._clock(), _MOST_WAIT_S))
+                most_wait_s = max(0.0, min((ends - self._clock()) / 2, _MOST_WAIT_S))
             size = request.prompt_tokens
             if place:  # nobody has made room for the reply yet
                 size += request.max_tokens
@@ -198,7 +198,8 @@ class ModelClient:
             elif model.rest_s > most_wait_s:
                 outcome = Failure("breaker_open")
             else:
-                await asyncio.sleep(model.rest_s)
+                # Not all that wait ask in the same moment.
+                await asyncio.sleep(model.rest_s * random.uniform(1.0, 1.1))
                 outcome = await self._ask(request, where, ends, has_next, outcomes)
             if isinstance(outcome, ModelReply):
                 tokens = outcome.prompt_tokens or request.prompt_tokens

@@ -461,7 +461,7 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
         # A key without what it is the key of: ``tool_name``, ``Action_Input``.
         keys = {_PREFIX.sub("", key.lower()): key for key in item}
         key = next(
-            (key for key in _NAME_KEYS if isinstance(item.get(keys.get(key, "")), str)), None
+            (key for key in _NAME_KEYS if key in keys and isinstance(item[keys[key]], str)), None
         )
         if key is None:
             for name, arguments in item.items():  # {"say": {"text": …}}

@@ -226,7 +226,7 @@ class Caller:
         """
         if where in self._clients:
             return self._clients[where]
-        openai, httpx = map(importlib.import_module, ("openai", "httpx"))
+        openai, httpx = importlib.import_module("openai"), importlib.import_module("httpx")
 
         class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[name-defined,misc]
             async def send(self, request: Any, **options: Any) -> Any:

@@ -372,7 +372,7 @@ class Acts:
             text, by, state=state, kind=kind, staff=is_of_staff, about=about, audience=audience
         )
         if note.state == PROPOSED:
-            script.report_proposal(note)
+            script.history.store.on_commit(lambda: script.report_proposal(note))
         return note
 
     def _decide(self, state: str, wanted: str) -> str:

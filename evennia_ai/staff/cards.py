@@ -225,11 +225,14 @@ def take_chat(
         )
         for line, name in zip(chat.lines, names, strict=True)
     ]
+    refusal = f"{body.key} has a history already; import old talk into a new assistant"
+    if history.recorded[0] > len(messages):
+        raise Refusal(refusal)
     live = (message for message in history.messages() if not message.is_summary)
     archived = chain.from_iterable(segment.messages for segment in history.segments())
     stored = [(each.content, each.metadata) for each in in_order([*archived, *live])]
     if stored != [(each.content, each.metadata) for each in messages[: len(stored)]]:
-        raise Refusal(f"{body.key} has a history already; import old talk into a new assistant")
+        raise Refusal(refusal)
     for start in range(len(stored), len(messages), AT_ONCE):
         history.append(messages[start : start + AT_ONCE])
         yield script.breathe()

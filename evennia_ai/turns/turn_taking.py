@@ -135,7 +135,7 @@ def answerers(
             partners[line.speaker] = (partner, line.at)
         # Whoever is called talks with the one who called, as long as not everybody is.
         if line.channel == "say" and (len(called) < len(others) or len(others) == 1):
-            players = (id for id in called if others[id].kind == "player")
+            players = (id for id in called if id in others and others[id].kind == "player")
             partners.update(dict.fromkeys(players, (line.speaker, line.at)))
     return chosen, Talk(partners, {**talk.spoke, **dict.fromkeys(chosen, line.at)}, 0, line.speaker)
 

@@ -111,7 +111,8 @@ class TestWithoutTheLock(AssistantTest):
 
     def test_what_others_may_call_takes_it(self):
         """A compaction or a night that is begun by other code holds the lock while it runs."""
-        self.configure(pre_compact_extraction_enabled=False)
+        # By count, so that the night makes a summary, too.
+        self.configure(pre_compact_extraction_enabled=False, immediate_window=10, recent_window=10)
         for begin in (
             lambda: compact_conversation_history(self.script, self.aria, force=True),
             lambda: self.script._run_sleep_tick(),

@@ -32,7 +32,11 @@ BEFORE_MARK = "consolidation: between store and mark"
 FIRST_WRITE, SECOND_WRITE = "journal: page turn, first write", "journal: page turn, second write"
 OTHERS = (WITHDRAW, BEFORE_MARK, BEFORE_STORE, FIRST_WRITE, SECOND_WRITE)
 # The functions that call `at_commit_step`, and what they do.
-DOINGS = {"draft": "draft", "commit": "commit", "rollback_compaction": "rollback"}
+DOINGS = {
+    "Compaction._summarise": "draft",
+    "Compaction._store": "commit",
+    "rollback_compaction": "rollback",
+}
 
 
 class Log:
@@ -172,7 +176,7 @@ class Killer:
 def _doing(frame):
     """What the code in a frame does; an emergency, and mere masks, have names of their own."""
     while frame is not None:
-        if doing := DOINGS.get(frame.f_code.co_name):
+        if doing := DOINGS.get(frame.f_code.co_qualname):
             if doing == "commit" and frame.f_locals["masked"]:
                 return "mask"
             if doing == "commit" and frame.f_locals["self"].trigger == "emergency":

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.cards.chats import read_chat
 from evennia_ai.errors import Refusal
-from evennia_ai.history import frames
+from evennia_ai.history import messages as frames
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import (
     Heard,

@@ -249,6 +249,8 @@ class TestWhoAnswers(unittest.TestCase):
         talk = after(HELLO, Line("bob", "nice to meet you Alice", at=110))
         self.assertEqual(chosen("and you!", talk=talk, at=112), ())
         self.assertEqual(chosen("Aria, and you!", talk=talk, at=112), ("aria",))
+        elsewhere = Line("bob", "Come here.", at=110, receivers=("somebody elsewhere",))
+        self.assertEqual(answerers(elsewhere, CROWD, Talk())[0], ())
         talk = after(HELLO, Line("bob", "hello everyone", at=110))
         self.assertEqual(chosen("what is new?", talk=talk, at=112), ("aria",))
 

@@ -382,8 +382,10 @@ def _nearest(
         return {word for word in asked if any(alike(word, other) for other in told)}
 
     # `Do you remember` is no part of what is asked.
-    reminds = {stem(word, table.code) for word in words(table.get("words", "remember"))}
-    asked, speaker = stems(question) - reminds, {stem(word, table.code) for word in words(who)}
+    phrases = map(words, table.get("words", "remember").split("|"))
+    reminds = {stem(phrase[0], table.code) for phrase in phrases if len(phrase) == 1}
+    asked, speaker = stems(question), {stem(word, table.code) for word in words(who)}
+    asked = asked - reminds or asked
     is_own = who == asker != "" or not asked.isdisjoint(speaker)
     asked -= speaker
     named = {stem(folded(word), table.code) for word in capitals(question)}

@@ -527,6 +527,9 @@ class Compaction:
         starts = range(0, len(leaving), SEGMENT_MESSAGES)
         parts = {new_id("g"): leaving[start : start + SEGMENT_MESSAGES] for start in starts}
         self.parts |= parts
+        generation = 1
+        if tier != UNSUMMARISED:
+            generation += sum(former.tier == "recent" for former in self._former(scope))
         return SummaryRecord(
             id=new_id("s"),
             tier=tier,
@@ -536,7 +539,7 @@ class Compaction:
             source_ids=tuple(message.id for message in leaving),
             segments={key: len(part) for key, part in parts.items()},
             level=summary.level,
-            generation=1 + sum(former.tier == "recent" for former in self._former(scope)),
+            generation=generation,
             coverage=round(text.share, 4),
             unsupported=summary.unsupported,
             extra={
@@ -625,7 +628,7 @@ class Compaction:
             # What was taken back while a model was writing.
             empty_unused(history, state, script.memory.quarantine.lines)
             step("done")
-        script.survived("announcing a compaction", partial(self._announce, record), None)
+        self._announce(record)
         return Done(record)
 
     def _announce(self, record: CompactionRecord) -> None:
@@ -634,10 +637,14 @@ class Compaction:
         The log gets the report without the names by which what left is found again.
         """
         script = self.script
-        script.audit("compaction", trigger=record.trigger, **as_result(Done(record)))
         logged = replace(record, report=replace(record.report, query=""))
-        script.log(report_line(str((script.obj or script).key), logged))
-        script.pose("compact")
+        result, name = as_result(Done(record)), str((script.obj or script).key)
+        for act in (
+            partial(script.audit, "compaction", trigger=record.trigger, **result),
+            lambda: script.log(report_line(name, logged)),
+            lambda: script.pose("compact"),
+        ):
+            script.survived("announcing a compaction", act, None)
 
 
 def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:

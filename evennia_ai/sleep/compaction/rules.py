@@ -2,7 +2,7 @@
 
 They say when a compaction fires (`why_not`), when an emptied summary is made again
 (`is_remaking_due`), what of both may begin behind the ticks (`due_behind`), and whether there is
-room to talk at all. All take constant time.
+room to talk at all. All take constant time but the one by count, which counts the live lines.
 """
 
 from collections.abc import Iterable

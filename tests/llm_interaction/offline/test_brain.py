@@ -117,6 +117,7 @@ class TestTalk(unittest.TestCase):
             ("What is the favourite dish of Bob?", False),
             ("What is by the fire, Bob?", True),
             ("Do you remember what I cook, Bob?", False),
+            ("Do you remember where the fire is, Bob?", True),
         ):
             request = [ROOM, moment("Mira", "Tam", "Bob", answer=("Mira", question))]
             _, reply = after(request, {"results": [told]})
