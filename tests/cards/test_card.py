@@ -35,6 +35,11 @@ class TestCards(unittest.TestCase):
         self.assertIn("macros left out: getvar", read.notes)
         self.assertEqual(json.loads(json.dumps(exported(read)["data"]["description"])), 12)
 
+    def test_a_book_without_a_fact(self):
+        """A lorebook that says nothing is none."""
+        book = {"entries": [{"keys": ["a"], "content": ""}]}
+        self.assertIsNone(read_card(card(3, character_book=book)).lore)
+
     def test_greetings(self):
         """Each once, at most ten, other types left out; one text counts as one."""
         read = read_card(card(first_mes="a", alternate_greetings=["a", 1, "b"]))

@@ -67,6 +67,7 @@ class TestPlanByExample(unittest.TestCase):
         history = sized(10, 10, 10, 10)
         for window, options, count in (
             (4, {}, 0),
+            (0, {}, 4),
             (1, {"keep_tokens": 15}, 2),
             (1, {"keep_tokens": 99}, 0),
             (3, {"room": of_kept(20)}, 2),
