@@ -171,6 +171,10 @@ def akin(one: str, other: str) -> bool:
     if len(short) < FORM_LETTERS or short.isdigit() or is_unparted(short):
         return False
     alike = next((at for at, letter in enumerate(short) if letter != long[at]), len(short))
-    return alike >= FORM_LETTERS and (
-        (alike == len(short) and alike > FORM_LETTERS) or alike >= FORM_SHARE * len(long)
-    )
+    return begins_alike(one, other) or alike >= max(FORM_LETTERS, FORM_SHARE * len(long))
+
+
+def begins_alike(one: str, other: str) -> bool:
+    """Whether two folded words are one, or one begins with the other: `Keller`, `Kellerraum`."""
+    short, long = sorted((one, other), key=len)
+    return long.startswith(short) and (short == long or len(short) > FORM_LETTERS)

@@ -40,7 +40,7 @@ _NAMES = rf"({_NAME}(?:\s*(?:{_AND})\s*{_NAME})*)"
 # Names that stand, as words of their own, at the beginning and at the end of a line.
 _FIRST = regex.compile(rf"([^{_NAME}{_ALL}]*){_NAMES}\s")
 _LAST = regex.compile(rf"\s{_NAMES}[^\w{_NAME}{_ALL}]*$")
-_PART_ENDS = regex.compile("[,،、，]")
+_PART_ENDS = regex.compile(f"[{''.join(_COMMAS)}]")
 _ENDS = regex.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？])")
 
 

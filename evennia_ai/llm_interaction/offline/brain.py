@@ -16,8 +16,8 @@ from evennia_ai.errors import RankError, UnaskedError
 from evennia_ai.history.messages import MESSAGES_LABEL, Heard
 from evennia_ai.history.stored import as_dict, as_dicts
 from evennia_ai.language.script import (
-    FORM_LETTERS,
     akin,
+    begins_alike,
     bordered,
     folded,
     is_asked,
@@ -37,9 +37,6 @@ from evennia_ai.language.tables import (
 )
 from evennia_ai.language.words import capitals, content_words, sentences, stem
 from evennia_ai.llm_interaction import conversation as form
-from evennia_ai.llm_interaction.conversation import (
-    fixed_language,
-)
 from evennia_ai.llm_interaction.offline.acts import (
     ORDERS,
     comparable,
@@ -117,7 +114,7 @@ def language_of_talk(talk: Talk) -> str:
 
     That is the one of the newest line that shows its own, first of those of the newest speaker.
     """
-    if fixed := code_of(fixed_language(talk.system)):
+    if fixed := code_of(form.fixed_language(talk.system)):
         return fixed
     lines = talk.heard[-MAX_LINES_READ:]
     newest = lines[-1].who if lines else ""
@@ -378,11 +375,11 @@ def _nearest(
 
     def shared(part: str) -> set[str]:
         told = stems(part)
-        alike = _begins_alike if has_stems else akin
+        alike = begins_alike if has_stems else akin
         return {word for word in asked if any(alike(word, other) for other in told)}
 
     # `Do you remember` is no part of what is asked.
-    phrases = map(words, table.get("words", "remember").split("|"))
+    phrases = map(words, table.phrases("remember"))
     reminds = {stem(phrase[0], table.code) for phrase in phrases if len(phrase) == 1}
     asked, speaker = stems(question), {stem(word, table.code) for word in words(who)}
     asked = asked - reminds or asked
@@ -404,12 +401,6 @@ def _nearest(
         return ""
     at = parts.index(best)
     return _beginning(" ".join(parts[at : at + QUOTE_SENTENCES]), QUOTE_SENTENCES, QUOTE_CHARS)
-
-
-def _begins_alike(one: str, other: str) -> bool:
-    """Whether two stems are one, or one begins with the other: `Keller`, `Kellerschlüssel`."""
-    short, long = sorted((one, other), key=len)
-    return long.startswith(short) and (short == long or len(short) > FORM_LETTERS)
 
 
 def _shown(result: str) -> str:
