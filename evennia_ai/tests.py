@@ -9,7 +9,9 @@ Each test is a column of the table in docs/games.md.
 import inspect
 import json
 import time
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, ClassVar
 from unittest.mock import Mock, patch
 
@@ -287,21 +289,28 @@ class TestThisGame(EvenniaTest):
             self.shown(lambda: self.script.game.give(self.thing.key, stable_id(self.char1)))
         return bool(self.thing.location == self.char1)
 
-    def test_speaks(self) -> None:
-        """Others see what it says and does once, and who does, by the name that they know.
+    def spoken(self) -> Iterator[tuple[str, Any, list[str]]]:
+        """It says and poses something: the way, a player's character, and the lines with it."""
+        for way, act in (("say", self.script.game.say), ("pose", self.script.game.emote)):
+            for person, shown in self.shown(partial(act, WORDS[way])).items():
+                yield way, person, [line for line in shown if WORDS[way] in line]
 
-        A whisper goes to one alone.
-        """
-        game = self.script.game
-        for way, act in (("say", game.say), ("pose", game.emote)):
-            for person, shown in self.shown(lambda act=act, way=way: act(WORDS[way])).items():
-                lines = [line for line in shown if WORDS[way] in line]
-                self.row(f"it {way}s {WORDS[way]!r}, shown to {person.key}", lines)
-                self.assertEqual(len(lines), 1, lines)
-                self.assertIn(name_of(self.body, person).lower(), lines[0].lower())
-                self.assertNotIn("/me", lines[0].lower())
-            self.compare(way, lines[0])
-        shown = self.shown(lambda: game.whisper(stable_id(self.char1), "Psst."))
+    def test_others_see_who_speaks(self) -> None:
+        """Whoever sees what it says and does sees who does it, by the name that they know."""
+        for way, person, lines in self.spoken():
+            self.row(f"it {way}s {WORDS[way]!r}, shown to {person.key}", lines)
+            self.assertTrue(lines, "nothing is shown")
+            for line in lines:
+                self.assertIn(name_of(self.body, person).lower(), line.lower())
+                self.assertNotIn("/me", line.lower())
+            if person == self.char2:
+                self.compare(way, lines[0])
+
+    def test_others_see_it_once(self) -> None:
+        """Each sees once what it says and does, and a whisper reaches one alone."""
+        for _, _, lines in self.spoken():
+            self.assertEqual(len(lines), 1, lines)
+        shown = self.shown(lambda: self.script.game.whisper(stable_id(self.char1), "Psst."))
         for person, times in ((self.char1, 1), (self.char2, 0)):
             self.assertEqual(sum("Psst." in line for line in shown[person]), times)
 

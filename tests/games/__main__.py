@@ -27,7 +27,8 @@ ROWS = {
     "test_page_is_heard_once": "page",
     "test_sees": "sees",
     "test_acts": "acts",
-    "test_speaks": "speaks",
+    "test_others_see_who_speaks": "who",
+    "test_others_see_it_once": "once",
 }
 # What an owner has in `world/tests.py`.
 OWN_TESTS = """
