@@ -17,6 +17,8 @@ from typing import Any
 
 FULL = "crowd --assistants 1000 --talking 200"
 PLAIN = "offline benchmarks/offline_sets/stranger.txt"
+BY_TOOLS = "evening --lines 50 --through-tools"
+STEPS = "great_store_steps_ms"  # each is the longest of its kind
 OTHERS_LOST = "by_language.*.share_of_others_lost"
 # What is measured, by which command, the figure in what it prints ("*" is each of a list or table:
 # the worst one counts), and the goal.
@@ -25,10 +27,14 @@ LINES = (
     ("idle tick, long history, ms", "storage", "idle_tick.1.ms.median", "≤", 0.2),
     ("storing a turn, median, ms", "storage", "stored_turn_ours.ms.median", "≤", 5),
     ("journal append at 100,000, ms", "storage", "journal_append.1.ms.median", "≤", 2),
+    ("longest step, a line heard, ms", "storage", f"{STEPS}.heard.max", "≤", 20),
+    ("longest step, answered, ms", "storage", f"{STEPS}.answered.max", "≤", 20),
+    ("longest step, forgotten, ms", "storage", f"{STEPS}.forgotten.max", "≤", 20),
+    ("commit of a compaction, ms", "storage", f"{STEPS}.compacting.max", "≤", 60),
     ("reactor stalls, p99.9, ms", "stalls", "talking.late_ms.p999", "≤", 50),
     ("reactor stalls, longest, ms", "stalls", "talking.late_ms.max", "≤", 120),
     ("`look`, 50 talking, p95, ms", "crowd", "talking.look_ms.p95", "≤", 60),
-    ("memory of the Server, MB", "crowd", "talking.memory_mb.server", "≤", 110),
+    ("memory, 100 idle assistants, MB", "crowd", "all.memory_mb.together", "≤", 450),
     ("1,000 assistants idle, % of a core", FULL, "all.cpu_percent.server", "≤", 5),
     ("search, 10,000 turns, p95, ms", "recall {locomo}", "speed.0.search_ms.p95", "≤", 20),
     ("search, 100,000 turns, p95, ms", "recall {locomo}", "speed.1.search_ms.p95", "≤", 60),
@@ -41,7 +47,10 @@ LINES = (
     ("lines of talk it keeps", "compaction --limits 6000 8000", "limits.*.talk_kept", "≥", 16),
     ("a line to its request, p95, ms", "evening", "line_to_request_ms.p95", "≤", 100),
     ("right answerers", "evening", "right_answerers", "≥", 0.95),
-    ("calls a public line", "evening", "calls_per_public_line", "≤", 1.2),
+    ("calls a public line, by tools", BY_TOOLS, "calls_per_public_line", "≤", 1.2),
+    ("fixed part of a turn, median", "prompt_size", "*.fixed.median", "≤", 1_200),
+    ("fixed part of a turn, worst", "prompt_size", "*.fixed.worst", "≤", 1_800),
+    ("a sign, the model down, s", "hard_evening", "down.seconds_to_sign.p95", "≤", 2.5),
     ("history grown by a question, tokens", "hard_evening", "memory.grown_tokens.median", "≤", 300),
     ("answers in a compaction", "background", "during_to_plain.p95", "≤", 1.2),
     ("offline: answered or offered", PLAIN, "texts.*.answered_or_offered", "≥", 0.85),

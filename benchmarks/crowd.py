@@ -153,9 +153,10 @@ class Processes:
         pages = {
             n: Path(f"/proc/{pid}/statm").read_text().split()[1] for n, pid in self.pids.items()
         }
-        return {
+        found = {
             name: int(size) * os.sysconf("SC_PAGE_SIZE") // 2**20 for name, size in pages.items()
         }
+        return {**found, "together": sum(found.values())}
 
     async def share(self) -> dict[str, float]:
         """Per cent of one core used in a measurement."""

@@ -8,14 +8,13 @@ line the script knows who should answer it.
     python -m benchmarks.evening --lines 200 [--through-tools]
 
 With `--through-tools` the model speaks by the tool `say`. Printed are shares of lines with the
-right answerers, model calls a public line, the tokens of a request's system text and tools, the
-longest run of replies among characters nobody plays, answers to people who had left, and lines that
-an assistant heard but did not store exactly once. `line_to_request_ms` is measured from the line's
-way into the telnet connection to the request's arrival at the model server.
+right answerers, model calls a public line, the longest run of replies among characters nobody
+plays, answers to people who had left, and lines that an assistant heard but did not store exactly
+once. `line_to_request_ms` is measured from the line's way into the telnet connection to the
+request's arrival at the model server.
 """
 
 import argparse
-import json
 import random
 import re
 import time
@@ -25,7 +24,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.figures import asked_lines, model_at, show, spread
-from evennia_ai.llm_interaction.tokens import counter_for
 from tests.e2e.game import Game
 from tests.e2e.kept import kept
 from tests.e2e.telnet import Telnet
@@ -168,7 +166,6 @@ class Model:
     def __init__(self, seed: int, through_tools: bool):
         self.rng, self.through_tools = random.Random(seed), through_tools
         self.asked: list[tuple[str, float]] = []
-        self.fixed_tokens: list[int] = []
 
     def respond(self, body: Mapping[str, Any]) -> Answer:
         """The answer to a request."""
@@ -177,8 +174,6 @@ class Model:
         self.asked.append((name.group(1) if name else "", time.monotonic()))
         if not body.get("tools"):
             return text("They talked.", delay_s=DELAY_S)
-        fixed = [messages[0]["content"], *map(json.dumps, body["tools"])]
-        self.fixed_tokens.append(sum(map(counter_for("gpt-4o"), fixed)))
         last = messages[-1]
         if last["role"] != "tool" and self.rng.random() < 0.2:
             return calls(call("search_memory", {"query": "what was said"}))
@@ -316,7 +311,6 @@ def measure(lines: int, seed: int = 1, through_tools: bool = False) -> dict[str,
         "lines": sum(len(step.acts) for step in steps),
         "right_answerers": round(evening.counts["right"] / evening.counts["steps"], 3),
         "calls_per_public_line": round(evening.counts["calls"] / evening.counts["public lines"], 2),
-        "fixed_tokens": spread(model.fixed_tokens),
         "longest_chain": evening.longest,
         "answers_to_people_who_left": evening.counts["answered who left"],
         "stored": stored,
