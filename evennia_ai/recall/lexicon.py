@@ -21,8 +21,6 @@ from evennia_ai.language.words import (
 MAX_WORDS = 24
 # A short form has at least so many letters, of a name of at least so many.
 _SHORT, _FULL = 3, 5
-# A capital that no query begins with.
-_NAME = re.compile(r"(?<=\s)[\"'“‘]?([A-Z]\w+)")
 _YEAR = re.compile(r"^(19|20)\d\d$")
 _DAY = re.compile(r"^([0-3]?\d)(st|nd|rd|th)?$")
 # Months where they are numbers: `5月`.
@@ -43,7 +41,6 @@ class ParsedQuery:
     # Its words in order, each once, without stop words and speakers' names.
     content: tuple[str, ...]
     asked: tuple[str, ...]  # names of the speakers in it, in order
-    proper: tuple[bool, ...]  # which words of `content` are written as names
     # Folded words of the speakers' names, and their short forms in the query.
     name_words: frozenset[str]
     months: tuple[int, ...]
@@ -70,7 +67,6 @@ def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
     table = tables()[language]
     told = dict.fromkeys(content_words(cut, table, table.stop))
     content = [token for token in told if token not in meant][:MAX_WORDS]
-    capitals = {word for name in _NAME.findall(cut) for word in words(name)}
     months = list[int]()
     for place, token in enumerate(tokens):
         beside = tokens[max(0, place - 1) : place + 2]
@@ -84,7 +80,6 @@ def parsed_query(text: str, speakers: Iterable[str] = ()) -> ParsedQuery:
         text=cut,
         content=tuple(content),
         asked=tuple(sorted(places, key=lambda name: (places[name], name))),
-        proper=tuple(word in capitals for word in content),
         name_words=frozenset(parts | meant),
         months=tuple(months),
         years=tuple(int(token) for token in tokens if _YEAR.match(token)),

@@ -12,7 +12,7 @@ packaged vectors were learned from English; in other languages the words alone d
 What names no date asks for what holds now. So of the best ten turns that tell, those that say the
 same of the same person swap places: the newest gets the best of their places. Turns below the best
 ten never move up, as they would push out other answers. Turns say the same if they hold the same
-words of the query, with one missing at most; a shared name is not enough.
+words of the query, with one missing at most.
 """
 
 import json
@@ -256,14 +256,13 @@ def latest_first(
 ) -> Ints:
     """The order of candidates (best first) with newer turns before older ones that say the same."""
     places = np.flatnonzero(candidates.tells[order])[:LOOKED_AT]
-    best, is_name = order[places], np.array(query.proper, dtype=bool)
+    best = order[places]
     held = candidates.held[:, best]
     enough = held.sum(axis=0) >= max(1, len(held) - 1)
-    counts = enough & held[~is_name].any(axis=0)
     same = (held[:, :, None] == held[:, None]).all(axis=0)
     same &= scores[best][:, None] - scores[best] <= MARGIN
     # One that names no time may ask how things are.
-    left = np.flatnonzero(counts & (not (query.months or query.years)))
+    left = np.flatnonzero(enough & (not (query.months or query.years)))
     result = order.copy()
     while len(left):
         group = left[same[left[0], left]]

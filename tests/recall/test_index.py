@@ -63,6 +63,18 @@ MOVES = (
     ),
     ("برام يسكن في الطاحونة.", "برام يسكن في البرج.", "أين يسكن برام؟"),
     ("ब्राम चक्की में रहता है।", "ब्राम मीनार में रहता है।", "ब्राम कहाँ रहता है?"),
+    # A thing or a name is the only word of the question.
+    ("The key lies under the mat.", "The key lies in the chest.", "Where is the key?"),
+    ("Bram is in the mill.", "Bram is in the tower.", "Where is Bram?"),
+    ("Der Schlüssel liegt im Keller.", "Der Schlüssel liegt im Turm.", "Wo ist der Schlüssel?"),
+    ("钥匙在垫子下面。", "钥匙在箱子里。", "钥匙在哪里？"),
+    ("鍵はマットの下にあります。", "鍵は箱の中にあります。", "鍵はどこにありますか？"),
+    ("المفتاح تحت السجادة.", "المفتاح في الصندوق.", "أين المفتاح؟"),
+    ("चाबी चटाई के नीचे है।", "चाबी संदूक में है।", "चाबी कहाँ है?"),
+    # Capitals beyond ASCII.
+    ("Der Ölkrug steht im Keller.", "Der Ölkrug steht im Turm.", "Wo ist der Ölkrug?"),
+    ("Étienne est au moulin.", "Étienne est dans la tour.", "Où est Étienne ?"),
+    ("Иван живёт на мельнице.", "Иван живёт в башне.", "Где Иван?"),
 )
 
 
