@@ -4,7 +4,8 @@ Five guests of a tavern talk with an assistant over 400 lines, in each of five l
 compactions and a night lie between. Each guest is forgotten once, in a tavern of its own. Counted:
 
 - `runs_left`: five words in a row (twelve letters of scripts without spaces) that only the
-  forgotten guest said, in all that is stored afterwards: Attributes, index, semantic memory;
+  forgotten guest said, in all that is stored afterwards: Attributes, index, semantic memory
+  (counted apart from the package, by `tests.wordings`);
 - `others_lost`: the share of the replies to other guests that went and hold no such words;
 - `lines_of_others_lost`: the lines of other guests that went.
 
@@ -21,7 +22,6 @@ from typing import Any
 
 from benchmarks.figures import show
 from evennia_ai.history.messages import Message, Speaker, new_id
-from evennia_ai.language.script import runs
 from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.rag_memory.entities import new_profile, observe
@@ -30,6 +30,7 @@ from evennia_ai.sleep.compaction.plan import MANUAL
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from tests.memory_assistant import ARIA, MemoryWorld
 from tests.waiting import alone, wait_for
+from tests.wordings import wordings
 
 LINES, COMPACTED_EVERY = 400, 150
 AT = "2027-01-15T08:00:00.000+00:00"
@@ -178,7 +179,7 @@ class Tavern:
     """
 
     def __init__(self, language: str, half: int) -> None:
-        self.words, self.half = LANGUAGES[language], half
+        self.words, self.half, self.language = LANGUAGES[language], half, language
         self.chance = random.Random(f"{language} {half}")
         self.guests = [Speaker(name, f"o{n}.x") for n, name in enumerate(self.words["names"], 1)]
         self.world = MemoryWorld(
@@ -247,8 +248,10 @@ class Tavern:
     def forget(self, guest: Speaker) -> dict[str, int]:
         """Forget a guest; returns counts of what is left and what others lost."""
         script, body = self.world.script, self.world.body
-        own = set[str]().union(*(runs(t) for by, t in self.heard.values() if by == guest.id))
-        own -= set[str]().union(*(runs(t) for by, t in self.heard.values() if by != guest.id))
+        own, theirs = set[str](), set[str]()
+        for by, text in self.heard.values():
+            (own if by == guest.id else theirs).update(self.runs(text))
+        own -= theirs
         wait_for(alone(forget_people, script, body, [guest.id], AT))
         segments = script.history.segments()
         left = {m.id for segment in segments for m in segment.messages}
@@ -256,17 +259,21 @@ class Tavern:
         others = {
             key
             for key, (asker, text) in self.replies.items()
-            if asker != guest.id and own.isdisjoint(runs(text))
+            if asker != guest.id and own.isdisjoint(self.runs(text))
         }
         said = {key for key, (by, _) in self.heard.items() if by != guest.id}
         return {
             "runs_said": len(own),
-            "runs_left": len({run for text in self.stored() for run in runs(text)} & own),
+            "runs_left": len({run for text in self.stored() for run in self.runs(text)} & own),
             "lines_left": len(self.heard.keys() - said & left),
             "replies_to_others": len(others),
             "others_lost": len(others - left),
             "lines_of_others_lost": len(said - left),
         }
+
+    def runs(self, text: str) -> set[str]:
+        """Each five words, or twelve letters, in a row of a text."""
+        return wordings(text, self.language)
 
     def stored(self) -> Iterable[str]:
         """Every text that is stored anywhere."""

@@ -12,10 +12,11 @@ from evennia_ai.history.archive import Segment, SummaryRecord, resting_on
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, is_by, pairing
 from evennia_ai.history.verification import Evidence
-from evennia_ai.language.script import SENTENCE_END, runs
+from evennia_ai.language.script import SENTENCE_END
 from evennia_ai.llm_interaction.budget import REGIONS, ReplyTrace, TokenBudget
 from evennia_ai.privacy.closure import Made, plan_forgetting, without_copies
 from tests.strategies import MANY
+from tests.wordings import wordings
 
 ALICE, BOB, ARIA = Speaker("Alice", "o1.a"), Speaker("Bob", "o2.b"), Speaker("Aria", "o9.aria")
 SUMMARIES = Path(__file__).parents[1] / "llm_interaction" / "summaries.toml"
@@ -139,6 +140,33 @@ class TestPlan(unittest.TestCase):
         self.assertEqual(self.gone(*talk, known=talk[1].content), ["m02"])
         made = [Made("e1", (), "Her cat Mittens sleeps in 3 barrels."), Made("e2", (), "")]
         self.assertEqual(self.gone(*talk[:3], made=made), ["e1", "m02"])
+
+    def test_their_own_words_without_spaces(self):
+        """There it is twelve letters in a row; eleven, or such as Bob said as well, stay."""
+        for theirs, bobs, gone, kept in (
+            (
+                "我把旧灯笼藏在磨坊的地板下面了。",
+                "昨天我在渡口附近卖掉了三个木桶。",
+                ("旧灯笼藏在磨坊的地板下面", "是旧灯笼，藏在磨坊的地板下面？"),
+                ("灯笼藏在磨坊的地板下面", "昨天我在渡口附近卖掉了三个木桶"),
+            ),
+            (
+                "古い提灯を水車小屋の床下に隠しました。",
+                "昨日は渡し場の近くで樽を売りました。",
+                ("提灯を水車小屋の床下に隠", "ええ、提灯を、水車小屋の床下に隠し…"),
+                ("灯を水車小屋の床下に隠", "昨日は渡し場の近くで樽を売りました"),
+            ),
+            (
+                "ฉันซ่อนโคมไฟไว้ใต้สะพาน",
+                "เมื่อวานนี้ฝนตกหนักมากที่ท่าเรือ",
+                ("ซ่อนโคมไฟไว้ใต้", "ฉันซ่อน โคมไฟไว้ใ"),
+                ("อนโคมไฟไว้ใต้", "เมื่อวานนี้ฝนตกหนักมากที่ท่าเรือ"),
+            ),
+        ):
+            talk = [line(1, theirs, ALICE), line(2, bobs, BOB)]
+            talk += [reply(n, text) for n, text in enumerate((*gone, *kept), 3)]
+            with self.subTest(theirs):
+                self.assertEqual(self.gone(*talk), ["m01", "m03", "m04"])
 
     def test_later_words_protect_nothing(self):
         """What they say again after asking is not somebody else's."""
@@ -278,21 +306,22 @@ class TestInEachLanguage(unittest.TestCase):
             speakers = {name: Speaker(name, f"o{n}.x") for n, (name, _) in enumerate(rows)}
             for forgotten in speakers.keys() - {"Aria"}:
                 with self.subTest(language=talk["language"], forgotten=forgotten):
-                    self.forget(rows, told, {**speakers, "Aria": ARIA}, forgotten)
+                    everybody = {**speakers, "Aria": ARIA}
+                    self.forget(talk["language"], rows, told, everybody, forgotten)
 
-    def forget(self, rows, told, speakers, forgotten):
+    def forget(self, language, rows, told, speakers, forgotten):
         messages = [
             line(n, text, speakers[name], "assistant" if name == "Aria" else "user")
             for n, (name, text) in enumerate(rows, 100)
         ]
         theirs, others = set(), set()
         for name, text in rows:
-            (theirs if name == forgotten else others).update(runs(text))
+            (theirs if name == forgotten else others).update(wordings(text, language))
         texts = [*(text for _, text in rows), *told]
         replies = [reply(n, text, "o99.other") for n, text in enumerate(texts, 300)]
         known, none = {}, frozenset()
         evidence = Evidence((*messages, *replies), (), known, none, 999, "")
         gone = plan_forgetting(evidence, (), [speakers[forgotten].id]).replies
         for answer in replies:
-            goes = not runs(answer.content).isdisjoint(theirs - others)
+            goes = not wordings(answer.content, language).isdisjoint(theirs - others)
             self.assertEqual(answer.id in gone, goes, answer.content)
