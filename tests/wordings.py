@@ -3,16 +3,35 @@
 It shares nothing with the package, and is told whether a text is written without spaces.
 """
 
-import re
+import unicodedata
 
-# Languages written without spaces, by name and by code.
-UNSPACED = ("Chinese", "Japanese", "Thai", "zh", "ja", "th")
+# Codes of languages that are written without spaces.
+UNSPACED = ("ja", "th", "zh")
 
 
 def wordings(text: str, language: str) -> set[str]:
     """Each five words in a row of a text, or each twelve letters in a language without spaces."""
-    parts, count = re.findall(r"\w+", text.casefold()), 5
+    parts, count = _words(text), 5
     if language in UNSPACED:
-        # A letter with the marks behind it, which Thai has.
-        parts, count = re.findall(r"[^\W\d_][\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]*", text), 12
+        parts, count = _letters(text), 12
     return {" ".join(parts[start : start + count]) for start in range(len(parts) - count + 1)}
+
+
+def _words(text: str) -> list[str]:
+    signs = list(text.casefold())
+    for place, sign in enumerate(signs):
+        if unicodedata.category(sign)[0] not in "LNM":
+            signs[place] = " "
+    return "".join(signs).split()
+
+
+def _letters(text: str) -> list[str]:
+    """Letters, each with the marks behind it, which Thai has."""
+    letters: list[str] = []
+    for sign in text:
+        kind = unicodedata.category(sign)[0]
+        if kind == "L":
+            letters.append(sign)
+        elif kind == "M" and letters:
+            letters[-1] += sign
+    return letters
