@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Protocol
 from twisted.internet.defer import Deferred
 
 from evennia_ai.history.messages import Message, Speaker, ToolTraits
-from evennia_ai.llm_interaction.budget import BudgetLog, Limits
-from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, ShownNotes, TurnRequest
+from evennia_ai.llm_interaction.budget import Limits, PromptLog
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest, TurnRequest
 from evennia_ai.options import AssistantConfig
 
 # What the game tells the body alone while it speaks, at once or at the end of its command.
@@ -158,14 +158,6 @@ class Names(Protocol):
         """All names."""
 
 
-class Prompts(Protocol):
-    """What is kept in memory of the last prompt."""
-
-    fixed_tokens: int
-    left_out: frozenset[str]
-    shown_notes: dict[str, ShownNotes]
-
-
 class Calls(Protocol):
     """The way to a model."""
 
@@ -206,10 +198,6 @@ class Thinker(Protocol):
         """Whom it knows."""
 
     @property
-    def runtime(self) -> Prompts:
-        """What it holds in memory."""
-
-    @property
     def spend(self) -> Calls:
         """The way to its model."""
 
@@ -222,8 +210,8 @@ class Thinker(Protocol):
         """Its options now."""
 
     @property
-    def budgets(self) -> BudgetLog:
-        """The budgets of its requests."""
+    def prompts(self) -> PromptLog:
+        """Its newest requests."""
 
     def limits(self, model: str = "") -> Limits:
         """What holds for requests to a model, its own by default."""

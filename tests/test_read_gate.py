@@ -16,7 +16,7 @@ READS = {
     "entities": "profiles get archived archived_profiles profiles_for",
     "ledger": "entries closed everything get",
     "memory": "search",
-    "budgets": "events newest",
+    "prompts": "events newest",
 }
 ALLOWED = {
     "staff/cards.py": "whether there is a history: old talk goes into none",

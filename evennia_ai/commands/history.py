@@ -19,6 +19,7 @@ from evennia_ai.history.archive import (
 )
 from evennia_ai.history.audience import PUBLIC
 from evennia_ai.history.messages import COMINGS, Message, utc_iso
+from evennia_ai.llm_interaction.budget import PROMPTS_KEPT
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.recall.values import Hit, Query
 from evennia_ai.sleep.compaction.compact import report_line
@@ -43,7 +44,6 @@ from evennia_ai.staff.show import (
     phrase,
     speaker_label,
 )
-from evennia_ai.turns.runtime import PROMPTS_KEPT
 
 SEARCH_LIMIT = 20
 # Characters of a line in the plain list, so that a page of it is a screen.
@@ -239,7 +239,7 @@ def why(script: AssistantScript, words: str, seen: Seen, is_full: bool = False) 
         lines.append(f"{message.id} {message_line(message, name)}")
         lines += explanation(message, seen, speaks)
         if is_full:
-            prompt = whole_prompt(message, script.runtime)
+            prompt = whole_prompt(message, script.prompts)
             gone = f"Its prompt is not kept: only those of the {PROMPTS_KEPT} newest turns are."
             lines.append("The whole prompt:" if prompt else gone)
             lines += [f"[{who}] {text}" for who, text in prompt]

@@ -19,10 +19,12 @@ from evennia_ai.llm_interaction.values import (
     SPEAKS_AND_CALLS,
     ModelFacts,
     ModelReply,
+    ShownNotes,
     Usage,
 )
 
-EVENTS_KEPT = 50
+# Budgets that are kept, and prompts to be looked at: newest turns of an assistant.
+EVENTS_KEPT, PROMPTS_KEPT = 50, 8
 # Of what was cut, a logged event keeps so many notes, and so many characters of each.
 NOTES_KEPT, NOTE_CHARS = 5, 120
 # Key of a reply's metadata, and most ids of each kind that a trace keeps.
@@ -145,11 +147,17 @@ def _best(scores: Mapping[str, float]) -> dict[str, float]:
     return {key: round(score, 4) for key, score in list(scores.items())[:MOST_IDS]}
 
 
-class BudgetLog:
-    """The newest budgets of one assistant since the server started."""
+class PromptLog:
+    """The newest requests of one assistant since the server started, and the last one's figures."""
 
     def __init__(self) -> None:
         self._events: deque[TokenBudget] = deque(maxlen=EVENTS_KEPT)
+        # The messages and tools of the newest turns' prompts, with the time of their budget.
+        self.newest: deque[tuple[float, Sequence[dict[str, Any]]]] = deque(maxlen=PROMPTS_KEPT)
+        self.fixed_tokens = 0  # of system text, tools and ledger in the last prompt
+        self.left_out = frozenset[str]()  # ids of live messages that it had no room for
+        # The notes that prompts showed before a message, by its id: later ones show them, too.
+        self.shown_notes: dict[str, ShownNotes] = {}
 
     def note(self, event: TokenBudget) -> TokenBudget:
         """Log an event, of its notes the first; returns it."""
@@ -169,9 +177,11 @@ class BudgetLog:
         return tuple(self._events)
 
     def forget(self, people: Collection[str]) -> None:
-        """Drop the events of private talk with these people (stable ids)."""
+        """Drop the budgets of private talk with these people (stable ids), and all texts."""
         left = [event for event in self._events if members(event.audience).isdisjoint(people)]
         self._events = deque(left, maxlen=EVENTS_KEPT)
+        self.newest.clear()
+        self.shown_notes.clear()
 
 
 @dataclass(frozen=True)

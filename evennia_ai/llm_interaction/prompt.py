@@ -91,14 +91,14 @@ def build_prompt(script: Thinker, request: TurnRequest = ORDINARY, **options: An
     Arguments and result are those of `draft_prompt`.
     """
     prompt = draft_prompt(script, request, **options)
-    model, runtime = options.get("model", ""), script.runtime
+    model, log = options.get("model", ""), script.prompts
     if request.context == CONTEXT_AWAKE:
-        runtime.left_out = frozenset(prompt.left_out)
+        log.left_out = frozenset(prompt.left_out)
     if request.context == CONTEXT_AWAKE and not model:
-        runtime.fixed_tokens = prompt.budget.fixed
+        log.fixed_tokens = prompt.budget.fixed
         # The notes that it tells before the line to answer stay there, so that the next prompt
         # begins with this one, and a server's cache holds.
-        notes = runtime.shown_notes
+        notes = log.shown_notes
         for key in (*prompt.left_out, *request.source_ids):
             notes.pop(key, None)
         if request.source_ids and prompt.told.texts:
@@ -113,7 +113,7 @@ def build_prompt(script: Thinker, request: TurnRequest = ORDINARY, **options: An
 def _note(script: Thinker, budget: TokenBudget, **about: Any) -> TokenBudget:
     """Log the budget of a request that is about to be made; returns the event."""
     usage = round(script.usage(), 4)
-    return script.budgets.note(replace(budget, at=script.now(), usage=usage, **about))
+    return script.prompts.note(replace(budget, at=script.now(), usage=usage, **about))
 
 
 def draft_prompt(
@@ -174,7 +174,7 @@ def draft_prompt(
     # Of what earlier prompts told, nothing stays that names somebody who is not seen now.
     kept: dict[str, Mapping[str, str]] = {}
     if not draft.is_offline:
-        notes = script.runtime.shown_notes
+        notes = script.prompts.shown_notes
         told_before = ((m.id, notes[m.id]) for m in shown if m.id in notes)
         kept = {key: told.texts for key, told in told_before if told.people <= people}
     while True:
@@ -242,7 +242,7 @@ def measure_fixed(script: Thinker) -> Prompt:
     limits = script.limits()
     fixed = _Draft(script, ORDINARY, limits).fixed()
     prompt = fit_prompt(fixed, limits.caps, limits.tokens, script.count)
-    script.runtime.fixed_tokens = prompt.budget.fixed
+    script.prompts.fixed_tokens = prompt.budget.fixed
     return prompt
 
 
@@ -474,7 +474,7 @@ def ask_job(
         )
     except TimeoutError as error:
         raise ModelError(f"{request.model} did not answer in time", kind="timeout") from error
-    script.spent(reply, request.purpose, script.budgets.answered(event, reply))
+    script.spent(reply, request.purpose, script.prompts.answered(event, reply))
     return reply
 
 

@@ -66,7 +66,7 @@ def forget_people(
         semantic memory could not be cleared; call it again then.
     """
     script.runtime.lock.holder()
-    script.budgets.forget(people)
+    script.prompts.forget(people)
     greeted = as_dict(script.store.get("greeted"))
     script.store.set("greeted", {k: at for k, at in greeted.items() if k not in people})
     planned = partial(

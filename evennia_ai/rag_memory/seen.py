@@ -22,7 +22,7 @@ from evennia_ai.history.audience import viewer, visible
 from evennia_ai.history.live import HistoryHandler
 from evennia_ai.history.messages import Message, is_by, made_at, utc_iso
 from evennia_ai.history.stored import Store, Stored, records
-from evennia_ai.llm_interaction.budget import BudgetLog, TokenBudget
+from evennia_ai.llm_interaction.budget import PromptLog, TokenBudget
 from evennia_ai.rag_memory.entities import Observation, Profile
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalEntry, JournalHandler
@@ -179,8 +179,8 @@ class Remembering(Keeper, Protocol):
         """What its body knows of people, places and things."""
 
     @property
-    def budgets(self) -> BudgetLog:
-        """The budgets of its requests."""
+    def prompts(self) -> PromptLog:
+        """Its newest requests."""
 
 
 class Seen:
@@ -332,7 +332,7 @@ class Seen:
 
     def requests(self) -> list[TokenBudget]:
         """The newest requests to its model, oldest first."""
-        return [event for event in self._script.budgets.events() if self.shows(event.audience)]
+        return [event for event in self._script.prompts.events() if self.shows(event.audience)]
 
     def _one(self, item: M | None) -> M | None:
         return next(iter(self._made(filter(None, [item]))), None)

@@ -8,7 +8,7 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.background import TurnLock
 from evennia_ai.history.stored import Stored
-from evennia_ai.life import Calls, Prompts, Surroundings, Thinker, Tools
+from evennia_ai.life import Calls, Surroundings, Thinker, Tools
 from evennia_ai.options import AssistantConfig
 from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import Character
@@ -36,7 +36,7 @@ class Nightly(Outbox, Protocol):
     last_sleep: SleepReport
 
 
-class Behind(Prompts, Protocol):
+class Behind(Protocol):
     """What runs, and what waits; `turns.runtime.Runtime` says what each is."""
 
     lock: TurnLock

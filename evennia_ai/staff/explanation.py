@@ -12,11 +12,10 @@ from evennia_ai.background import Steps, pause
 from evennia_ai.game.lore import lore
 from evennia_ai.history.audience import PUBLIC, STAFF
 from evennia_ai.history.messages import Message
-from evennia_ai.llm_interaction.budget import ReplyTrace
+from evennia_ai.llm_interaction.budget import PromptLog, ReplyTrace
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.show import audience_mark, counted, cuts, moment, phrase, price, short
-from evennia_ai.turns.runtime import Runtime
 
 BEGINNING_CHARS = 60
 # Names of the tools that say something.
@@ -86,13 +85,13 @@ def explanation(message: Message, seen: Seen, speaks: Speaks) -> list[str]:
     ]
 
 
-def whole_prompt(message: Message, runtime: Runtime) -> list[tuple[str, str]]:
+def whole_prompt(message: Message, log: PromptLog) -> list[tuple[str, str]]:
     """Who each part of a reply's prompt is of, and its text; empty for all but the newest.
 
     A part is a message, or a tool that the prompt offers.
     """
     trace, parts = ReplyTrace.of(message), list[tuple[str, str]]()
-    for part in dict(runtime.prompts).get(trace.budget.at, ()) if trace else ():
+    for part in dict(log.newest).get(trace.budget.at, ()) if trace else ():
         if "function" in part:
             parts.append(("tool", json.dumps(part["function"], ensure_ascii=False)))
             continue

@@ -128,7 +128,7 @@ def answers_line(counts: Counter[str]) -> str:
 def _context(script: "AssistantScript") -> dict[str, str]:
     """How full the context is, what sets its limit, and when it is compacted."""
     config, compaction, limits = script.config, compaction_state(script), script.limits()
-    prompts = [str(event) for event in script.budgets.events() if event.purpose in CONTEXTS]
+    prompts = [str(event) for event in script.prompts.events() if event.purpose in CONTEXTS]
     if compaction.startswith("on"):  # else the triggers do not fire
         compaction += (
             f"; in a lull from {config.compact_sleep_threshold:.0%} full, "

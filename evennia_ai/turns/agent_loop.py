@@ -346,7 +346,7 @@ class _Turn:
                 if not is_offline:
                     return None
             if not is_offline:  # another one may be of a compaction that runs beside the turn
-                self.event = script.budgets.events()[-1]
+                self.event = script.prompts.events()[-1]
             yield script.breathe()
             asked = model_request(script, prompt, self.request.context, model=self.model)
             try:
@@ -362,9 +362,9 @@ class _Turn:
                 self.model = "" if error.model == script.model_name else error.model
         if answer is None:
             return None
-        self.budget = script.budgets.answered(self.event or prompt.budget, answer.reply)
+        self.budget = script.prompts.answered(self.event or prompt.budget, answer.reply)
         self._count(answer.reply, self.budget)
-        script.runtime.prompts.append((self.budget.at, [*prompt.messages, *prompt.tools]))
+        script.prompts.newest.append((self.budget.at, [*prompt.messages, *prompt.tools]))
         yield script.breathe()
         if self.level != LAST:
             return answer

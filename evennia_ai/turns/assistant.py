@@ -40,9 +40,9 @@ from evennia_ai.life import Tools
 from evennia_ai.llm_interaction.budget import (
     PLAIN_SUMMARY_TOKENS,
     TAIL_TOKENS,
-    BudgetLog,
     Caps,
     Limits,
+    PromptLog,
 )
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
@@ -425,9 +425,9 @@ class Assistant:
         return known
 
     @property
-    def budgets(self) -> BudgetLog:
-        """The token budgets of its requests."""
-        return self.runtime.budgets
+    def prompts(self) -> PromptLog:
+        """Its newest requests."""
+        return self.runtime.prompts
 
     @cached_property
     def memory(self) -> LifeMemory:
@@ -473,7 +473,7 @@ class Assistant:
         )
         call = self.shared_spend.call_limits(config.spend_caps).get("tokens")
         facts = self.mind.model.facts(name)
-        fixed = self.runtime.fixed_tokens
+        fixed = self.prompts.fixed_tokens
         return Limits(name, facts, config.max_context_tokens, call, caps, fixed, is_base)
 
     def usage(self, history_tokens: int | None = None) -> float:

@@ -22,8 +22,7 @@ from evennia_ai.history.messages import SPEECH, Message, is_by, utc_iso
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.script import folded
 from evennia_ai.language.tables import DEFAULT, each_phrase, language_of
-from evennia_ai.llm_interaction.budget import BudgetLog
-from evennia_ai.llm_interaction.values import ShownNotes
+from evennia_ai.llm_interaction.budget import PromptLog
 from evennia_ai.options import AssistantConfig
 
 T = TypeVar("T")
@@ -101,8 +100,6 @@ OWN_CALLS_A_MINUTE = 2
 LINES_REMEMBERED = 8
 # People whose language is remembered.
 SPEAKERS_KEPT = 200
-# Prompts that are kept to be looked at: newest turns of an assistant.
-PROMPTS_KEPT = 8
 # Time in which the same error is not logged again.
 REPEATED_S = 600.0
 
@@ -214,7 +211,6 @@ class Runtime:
     # Groups that were shown that it is thinking, and wait on.
     signed: set[tuple[str, str]] = field(default_factory=set)
     forgotten: frozenset[str] = frozenset()  # who asked to be, while they were answered
-    fixed_tokens: int = 0  # of system text, tools and ledger in the last prompt
     last_turn_at: float = 0.0
     last_error: str = ""  # the last trouble, and when it was
     last_error_at: float = 0.0
@@ -225,10 +221,7 @@ class Runtime:
     # How many automatic compactions failed in a row, and when the next may be tried.
     compaction_waits: tuple[int, float] = (0, 0.0)
     counts: "Counter[str]" = field(default_factory=Counter)  # ticks, turns, errors and the like
-    budgets: BudgetLog = field(default_factory=BudgetLog)  # of its requests
-    left_out: frozenset[str] = frozenset()  # ids of live messages the last prompt had no room for
-    # The notes that prompts showed before a message, by its id: later prompts show them there, too.
-    shown_notes: dict[str, ShownNotes] = field(default_factory=dict)
+    prompts: PromptLog = field(default_factory=PromptLog)
     # The work in the background, if some runs, and what fired it.
     behind: "tuple[Deferred[Any], str] | None" = None
     # Called when somebody speaks to a sleeper that waits for a compaction.
@@ -238,10 +231,6 @@ class Runtime:
     # How often a stale summary was made again in vain since the last one, and when the next may be
     # tried.
     stale_waits: tuple[int, float] = (0, 0.0)
-    # The messages and tools of the newest turns' prompts, with the time of their budget.
-    prompts: deque[tuple[float, Sequence[dict[str, Any]]]] = field(
-        default_factory=partial(deque, maxlen=PROMPTS_KEPT)
-    )
     # The newest lines it spoke: audience, who was answered, and the words.
     said: deque[tuple[str, str | None, str]] = field(
         default_factory=partial(deque, maxlen=LINES_REMEMBERED)
@@ -419,8 +408,7 @@ class Runtime:
         self.proposals = {by: act for by, act in self.proposals.items() if by not in people}
         self.languages = {by: code for by, code in self.languages.items() if by not in people}
         self.said.clear()
-        self.prompts.clear()
-        self.shown_notes.clear()
+        self.prompts.forget(people)
         self.cue = None
 
     def run_behind(self, function: Callable[[], Any], trigger: str) -> None:

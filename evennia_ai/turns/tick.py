@@ -418,7 +418,7 @@ class Living(Agent):
         history, _ = shown_history(seen, self.config.compact_enabled, limit)
         texts, ids = set[str](), set[str]()
         for message in history:
-            if message.id in self.runtime.left_out:
+            if message.id in self.prompts.left_out:
                 continue
             text = message.content
             if message.is_summary:  # searches find it by the text of its synthesis

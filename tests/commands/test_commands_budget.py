@@ -34,14 +34,14 @@ class TestBudget(WholePagesTest):
         self.turn()
         *sizes, total, limit = map(int, LINE.search(self.typed("aibudget Aria")).groups())
         self.assertEqual((sum(sizes), limit), (total, 6000))
-        self.assertEqual(total, self.script.budgets.events()[-1].total)
+        self.assertEqual(total, self.script.prompts.events()[-1].total)
         self.assertTold("aibudget", "model scripted/model")
 
     def test_before_the_first_turn(self):
         """Before the first turn it shows what the next prompt holds, and logs nothing."""
         self.assertRegex(self.typed("aibudget Aria"), LINE)
         self.assertIn("No turn was logged yet", self.shown())
-        self.assertEqual(self.script.budgets.events(), ())
+        self.assertEqual(self.script.prompts.events(), ())
 
     def test_every_request(self):
         """Turns, extractions and summaries are logged with purpose, figures and trigger."""

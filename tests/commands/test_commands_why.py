@@ -54,7 +54,7 @@ class TestWhyDidSheSayThat(WhyTest):
         sent = self.model.requests[-1].messages
         parts = ("[system] ", "[tool] ", sent[0]["content"].splitlines()[0], "Aye.")
         self.assertTold("ai/why/full Aria", *parts, until="The whole prompt:")
-        self.script.runtime.prompts.clear()
+        self.script.prompts.newest.clear()
         self.typed("ai/why/full Aria", until="Its prompt is not kept")
 
     def test_memory_in_the_prompt(self):

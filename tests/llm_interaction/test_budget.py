@@ -18,9 +18,9 @@ from evennia_ai.llm_interaction.budget import (
     MOST_IDS,
     REGIONS,
     TRACE,
-    BudgetLog,
     Caps,
     Limits,
+    PromptLog,
     ReplyTrace,
     Room,
     TokenBudget,
@@ -57,7 +57,7 @@ class TestTokenBudget(unittest.TestCase):
     def test_round_trip(self):
         """It comes back with the reply's figures; what has its default is not stored."""
         reply = ModelReply(content="", model="m/y", prompt_tokens=7, completion_tokens=2, cost=0.0)
-        log = BudgetLog()
+        log = PromptLog()
         self.assertEqual(log.answered(self.event, replace(reply, model="")).model, "m/x")
         private_one = replace(self.event, audience=private(["o1"]), trigger="sleep", usage=0.5)
         done = log.answered(log.note(private_one), reply)
@@ -135,7 +135,7 @@ def talk(count):
     return [Message("user", text, speaker=bob) for text in texts]
 
 
-class TestBudgetLog(unittest.TestCase):
+class TestPromptLog(unittest.TestCase):
     def setUp(self):
         self.aria = FakeAssistant(ScriptedModel(default="They talked."), compact_preserve_window=4)
         self.aria.history.append(talk(12))
@@ -148,7 +148,7 @@ class TestBudgetLog(unittest.TestCase):
         audience = private(["o2.b"])
         self.aria.mind.model.answers = [ModelReply(content="Aye.", completion_tokens=3)]
         self.turn(audience=audience)
-        (event,) = self.aria.budgets.events()
+        (event,) = self.aria.prompts.events()
         self.assertEqual((event.purpose, event.audience), ("awake", audience))
         self.assertEqual((event.at, event.trigger), (self.aria.now(), ""))
         self.assertTrue(event.regions["History"] and event.usage)
@@ -160,31 +160,31 @@ class TestBudgetLog(unittest.TestCase):
         self.aria.store.set("llm_offline_fallback", False)
         with self.assertRaises(ModelError):
             self.turn()
-        self.assertEqual([e.completion_tokens for e in self.aria.budgets.events()], [0])
+        self.assertEqual([e.completion_tokens for e in self.aria.prompts.events()], [0])
 
     def test_a_compaction(self):
         """Extraction and summary are logged with what triggered their compaction."""
         script = self.aria
         wait_for(extract_and_compact(script, MANUAL))
-        events = script.budgets.events()
+        events = script.prompts.events()
         self.assertEqual({e.purpose for e in events}, {"pre_compaction", "summary"})
         self.assertEqual({e.trigger for e in events}, {"manual"})
         for event in events:
             self.assertLessEqual(event.total, event.limit)
             self.assertGreater(event.regions["History"], 100)
         self.turn()
-        self.assertEqual(script.budgets.events()[-1].trigger, "")
+        self.assertEqual(script.prompts.events()[-1].trigger, "")
 
     def test_bounded(self):
         """The newest events are kept."""
         for _ in range(EVENTS_KEPT + 7):
             self.turn()
-        self.assertEqual(len(self.aria.budgets.events()), EVENTS_KEPT)
+        self.assertEqual(len(self.aria.prompts.events()), EVENTS_KEPT)
 
     def test_no_talk(self):
         """A record holds nobody's words and no names."""
         self.turn()
-        self.assertNotRegex(str(self.aria.budgets.events()), "miller|Bob")
+        self.assertNotRegex(str(self.aria.prompts.events()), "miller|Bob")
 
 
 class TestLimits(unittest.TestCase):

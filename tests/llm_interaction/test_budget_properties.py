@@ -99,7 +99,7 @@ class TestBudgetsAlways(unittest.TestCase):
         aria = assistant(config, history, pinned)
         memories = [Hit("m1", 1.0, "Bob", text, None) for text in retrieved]
         prompt = build_prompt(aria, TurnRequest(audience, context, retrieved=tuple(memories)))
-        event = aria.budgets.events()[-1]
+        event = aria.prompts.events()[-1]
         self.assertEqual((event.regions, event.limit), (prompt.budget.regions, prompt.budget.limit))
         self.assertEqual(tuple(event.regions), REGIONS)
         self.assertTrue(prompt.fits)
@@ -122,6 +122,6 @@ class TestBudgetsAlways(unittest.TestCase):
         wait_for(run_pre_compaction_extraction(aria, aria.obj))
         wait_for(compact_conversation_history(aria, aria.obj, force=True))
         asked = [r for r in aria.mind.model.requests if r.model != OFFLINE_MODEL]
-        self.assertGreaterEqual(len(aria.budgets.events()), min(50, len(asked)))
-        for event in aria.budgets.events():
+        self.assertGreaterEqual(len(aria.prompts.events()), min(50, len(asked)))
+        for event in aria.prompts.events():
             self.assertLessEqual(event.total, event.limit, event)

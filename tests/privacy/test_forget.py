@@ -323,9 +323,9 @@ class TestForgotten(ForgettingTest):
         """Requests for private talk with her are no longer listed."""
         event = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(1,), limit=9)
         for audience in (private([ALICE.id, BOB.id]), WHISPER, private([BOB.id])):
-            self.script.budgets.note(replace(event, audience=audience))
+            self.script.prompts.note(replace(event, audience=audience))
         self.forget()
-        kept = [each.audience for each in self.script.budgets.events() if each.at == 1.0]
+        kept = [each.audience for each in self.script.prompts.events() if each.at == 1.0]
         self.assertEqual(kept, [private([BOB.id])])
 
     def test_twice(self):

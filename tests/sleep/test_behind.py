@@ -451,7 +451,7 @@ class TestStale(BehindTest):
             self.script.fall_asleep()
             self.assertEqual(self.tick(), "dreamt")
             self.assertEqual(self.script.state.stale, [record.id], "the compaction took its place")
-        budgets = [b for b in self.script.budgets.events() if b.purpose == "summary"]
+        budgets = [b for b in self.script.prompts.events() if b.purpose == "summary"]
         self.assertEqual([b.trigger for b in budgets][-2:], ["stale", "sleep"])
 
     def test_only_in_a_lull(self):

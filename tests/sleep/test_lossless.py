@@ -135,7 +135,7 @@ class TestOffSwitch(LosslessTest):
         lines = self.fill(80, words=60)
         self.compact()
         self.configure(compact_enabled=False, max_context_tokens=4000)
-        prompt, budget = str(self.prompt()), self.script.runtime.budgets.events()[-1]
+        prompt, budget = str(self.prompt()), self.script.prompts.events()[-1]
         shown = [n for n in range(80) if f"line {label(n)}:" in prompt]
         self.assertTrue(shown)
         self.assertEqual(shown, list(range(budget.left_out, 80)))

@@ -164,7 +164,7 @@ class TestOverfull(CirclesTest):
         shown = "\n".join(self.shown())
         names = [message.content.split(":")[0] + ":" for message in leaving]
         self.assertEqual([name for name in names if name not in shown], [])
-        budget = self.script.runtime.budgets.events()[-1]
+        budget = self.script.prompts.events()[-1]
         self.assertLessEqual(budget.total, self.script.limits().tokens)
         self.assertEqual(budget.left_out, 0)
 

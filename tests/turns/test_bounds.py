@@ -77,12 +77,12 @@ class TestBounds(unittest.TestCase):
         def fails(request):
             if request.model == OFFLINE_MODEL:
                 return OFFLINE
-            aria.budgets.note(beside)
+            aria.prompts.note(beside)
             return ModelError("nobody answers")
 
         aria = self.aria(fails)
         self.assertEqual(self.turn(aria)[0], [OFFLINE])
-        self.assertEqual(aria.budgets.events()[-1], beside)
+        self.assertEqual(aria.prompts.events()[-1], beside)
         trace = ReplyTrace.of(aria.history.messages()[-1])
         self.assertNotEqual(trace.budget.purpose, "summary")
 

@@ -24,7 +24,7 @@ class TestBudgetOnTheWire(WireTest):
 
     def assert_logged(self):
         """Each request has its event; without the reserve it holds what the server counted."""
-        events = self.script.budgets.events()
+        events = self.script.prompts.events()
         for event, body in zip(events, self.server.bodies, strict=True):
             received = count_tokens(body)
             self.assert_near(event.total - event.regions["Reserve"], received)

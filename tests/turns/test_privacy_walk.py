@@ -151,7 +151,7 @@ class TestWalks(WholePagesTest):
 
     def answer(self, request):
         """Tell everything that was shown, by any way there is."""
-        event = self.script.runtime.budgets.events()[-1]
+        event = self.script.prompts.events()[-1]
         audience = event.audience
         texts = [str(message.get("content") or "") for message in request.messages]
         calls = [str(message.get("tool_calls") or "") for message in request.messages]

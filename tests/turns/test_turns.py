@@ -193,9 +193,9 @@ class TestKeptNotes(TurnTest):
     def test_forgotten(self):
         """Nothing is kept of somebody who asks to be forgotten."""
         self.talk("Aria, who is here?", "Some.", speaker=self.alice)
-        self.assertTrue(self.script.runtime.shown_notes)
+        self.assertTrue(self.script.prompts.shown_notes)
         self.script.runtime.forget({stable_id(self.bob)}, "~")
-        self.assertEqual(self.script.runtime.shown_notes, {})
+        self.assertEqual(self.script.prompts.shown_notes, {})
 
     def test_out_of_sight(self):
         """What stood before lines that the prompt leaves out is told anew."""
@@ -206,7 +206,7 @@ class TestKeptNotes(TurnTest):
             places = range(-1, -len(self.model.requests) - 1, -1)
             newest = next(n for n in places if self.model.requests[n].purpose == CONTEXT_AWAKE)
             self.assertIn(str(Note(NOW, "noon")), self.notes(newest))
-        self.assertTrue(self.script.runtime.left_out or self.script.history.summaries())
+        self.assertTrue(self.script.prompts.left_out or self.script.history.summaries())
 
 
 class TestSaidOnce(TurnTest):

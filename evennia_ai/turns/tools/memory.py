@@ -263,7 +263,7 @@ class ContextSnapshot(Tool):
         markers = [message for message in live if message.is_summary]
         said = sum(bool(m.content) and m.role in ("user", "assistant") for m in live)
         folded = sum(as_count(marker.metadata.get("compacted_count")) for marker in markers)
-        used = event.total if event else script.runtime.fixed_tokens
+        used = event.total if event else script.prompts.fixed_tokens
         says = [
             f"Your memory is {used / limit:.0%} full: {used:,} of {limit:,} tokens are in use.",
             f"Lines of talk that you hold word for word: {said:,}.",

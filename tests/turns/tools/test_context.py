@@ -48,7 +48,7 @@ class TestContextTools(unittest.TestCase):
     def test_snapshot(self):
         """It tells the share, the tokens and the regions of the turn's prompt, for its audience."""
         told = self.use("context_snapshot")
-        event = self.aria.budgets.events()[0]
+        event = self.aria.prompts.events()[0]
         self.assertIn(f"{event.total / 8000:.0%} full: {event.total:,} of 8,000 tokens", told)
         self.assertIn("word for word: 12.", told)
         self.assertIn(str(event), told)
