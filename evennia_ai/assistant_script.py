@@ -453,7 +453,7 @@ class AssistantScript(Living, DefaultScript):
 
         is_speech = event.channel in SPEECH
         if is_speech:
-            self.runtime.hear_language(event)
+            self.runtime.languages.hear(event.speaker_id, event.content)
         moderates = is_speech and self.moderator is not None
         # Who pages need not be here; of those who are here only players make it speak again.
         by_player = event.channel == "page" or self.game.here().get(event.speaker_id, False)
@@ -533,7 +533,7 @@ class AssistantScript(Living, DefaultScript):
         Exclusive work goes on, as half of it would be worse than none: forgetting, a rollback, an
         export.
         """
-        has_stopped, lock = self.runtime.stop_behind(), self.runtime.lock
+        has_stopped, lock = self.runtime.summaries.stop(), self.runtime.lock
         if lock.running is None or lock.is_exclusive:
             return has_stopped
         lock.running.cancel()

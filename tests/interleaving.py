@@ -334,7 +334,7 @@ class Interleaving:
     def _behind(self):
         """A compaction in the background begins, or goes on to its end."""
         script = self.world.script
-        if script.runtime.behind is not None:
+        if script.runtime.summaries.running is not None:
             self._go_on()
             return None
         if self.pending is not None:
@@ -343,7 +343,7 @@ class Interleaving:
         self.world.model.held = self.rng.random() < 0.8
         begun = begin_behind(script)
         self.world.model.held = False
-        if begun and script.runtime.behind is not None:
+        if begun and script.runtime.summaries.running is not None:
             self.slow, self.world.model._waiting = self.world.model._waiting, []
             self.counts["behind begun"] += 1
         self._raise()
@@ -352,7 +352,7 @@ class Interleaving:
     def _lower(self, is_full=True):
         """Let the automatic triggers fire at the usage there is now; if full, an emergency's."""
         self.world.script.state.hold = False
-        self.world.script.runtime.compaction_waits = (0, 0.0)
+        self.world.script.runtime.summaries.waits = (0, 0.0)
         share = max(0.02, min(0.98, self.world.script.usage()))
         awake = share if is_full else 0.99
         self.world.configure(compact_sleep_threshold=share * 0.9, compact_emergency_threshold=awake)
@@ -369,7 +369,7 @@ class Interleaving:
         model.held = self.rng.random() < 0.5
         answering.release()
         self.slow, model._waiting, model.held = model._waiting, waiting, held
-        self.counts["behind done"] += self.world.script.runtime.behind is None
+        self.counts["behind done"] += self.world.script.runtime.summaries.running is None
 
     def _emergency(self):
         """Nearly full: a compaction begins at once in the background."""
@@ -444,7 +444,7 @@ class Interleaving:
         new = [{"role": self.rng.choice(("user", "assistant")), "content": t} for t in texts]
         first = sum(Message.from_dict(m).is_summary for m in stored)
         raw = {each for each, _ in self.record}
-        waits = self.pending is not None or self.world.script.runtime.behind is not None
+        waits = self.pending is not None or self.world.script.runtime.summaries.running is not None
         at = len(stored) if waits else self.rng.randrange(first, len(stored) + 1)
         self.world.write(HISTORY, [*stored[:at], *new, *stored[at:]])
         self._take_in(new, stored[at - 1]["id"] if at > first else None)

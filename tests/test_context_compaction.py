@@ -214,7 +214,7 @@ class TestRequestedCompaction(CompactionTest):
         """Asked for, or by count, within what is kept: no model call at all, tick after tick."""
         self.fill(20)
         self.configure(compact_sleep_threshold=0.01, compact_preserve_token_share=0.0)
-        self.script.runtime.compaction_requested = True
+        self.script.runtime.summaries.is_requested = True
         self.tick()
         self.configure(immediate_window=5, recent_window=5, compact_preserve_window=20)
         made = call("look")
@@ -235,7 +235,7 @@ class TestRequestedCompaction(CompactionTest):
             pre_compact_extraction_enabled=False,
             compact_background=False,
         )
-        self.script.runtime.compaction_requested = True
+        self.script.runtime.summaries.is_requested = True
         for _ in range(3):
             self.fill(40)
             self.tick()

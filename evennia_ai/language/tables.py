@@ -9,6 +9,7 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ _READ = 400
 # So many words that no other language has show a language; so does a script that no other has,
 # where it has this share of the letters.
 SURE_WORDS, SURE_SHARE = 2, 0.5
+# People whose language is remembered.
+SPEAKERS_KEPT = 200
 _LETTERS = regex.compile(r"\p{L}")
 COURTESIES = ("greeting", "farewell", "thanks")
 # Lists of what is said beside what somebody has to tell.
@@ -127,6 +130,21 @@ def language_of_most(texts: Iterable[str], talk: str = "") -> str:
     """The code of the language that most of some texts show, as `language_of` tells it."""
     codes = Counter(filter(None, (language_of(text, talk) for text in texts)))
     return max(codes, key=lambda code: codes[code], default="")
+
+
+@dataclass
+class Languages:
+    """The languages that people spoke last, as their lines told."""
+
+    last: str = ""  # the code of the one that was heard last
+    of: dict[str, str] = field(default_factory=dict)  # and of each speaker's, by stable id
+
+    def hear(self, speaker: str, text: str) -> None:
+        """Note which language a line is in: in doubt the one that its speaker spoke before."""
+        before = self.of.pop(speaker, self.last)
+        self.last = self.of[speaker] = language_of(text, before or DEFAULT) or before
+        if len(self.of) > SPEAKERS_KEPT:
+            del self.of[next(iter(self.of))]
 
 
 @cache

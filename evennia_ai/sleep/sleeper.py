@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.python.failure import Failure
 
 from evennia_ai.background import TurnLock
 from evennia_ai.history.stored import Stored
@@ -13,6 +14,7 @@ from evennia_ai.options import AssistantConfig
 from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.memory import LifeMemory, Outbox, Remembers
+from evennia_ai.sleep.compaction.plan import STALE
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +38,63 @@ class Nightly(Outbox, Protocol):
     last_sleep: SleepReport
 
 
-class Behind(Protocol):
-    """What runs, and what waits; `turns.runtime.Runtime` says what each is."""
+@dataclass
+class SummaryWork:
+    """Compactions and other work on summaries: what runs beside the ticks, and what waits."""
+
+    running: tuple[Deferred[Any], str] | None = None  # and what fired it
+    # Called when somebody speaks to a sleeper that waits for a compaction.
+    on_call: Callable[[], Any] | None = None
+    is_requested: bool = False  # whether the assistant asked for a compaction
+    # How many automatic compactions failed in a row, and when the next may be tried.
+    waits: tuple[int, float] = (0, 0.0)
+    # The same of stale summaries that are made again.
+    remake_waits: tuple[int, float] = (0, 0.0)
+    # For which configuration and limit it was checked whether there is room to talk.
+    room_for: tuple[AssistantConfig, int] | None = None
+
+    @property
+    def is_compacting(self) -> bool:
+        """Whether a compaction runs."""
+        return self.running is not None and self.running[1] != STALE
+
+    def run(self, function: Callable[[], Any], trigger: str) -> None:
+        """Run something beside the ticks, where nothing runs; `stop` cancels it."""
+        running: Deferred[Any] = Deferred()
+        running.addCallback(lambda _: function())
+
+        def done(result: object) -> object:
+            if self.running is not None and self.running[0] is running:
+                self.running = None
+            return result
+
+        running.addBoth(done)
+        self.running = running, trigger
+        running.callback(None)
+        if self.running is None:
+            running.cancel()  # it was stopped while it began
+
+    def stop(self) -> bool:
+        """Cancel what runs; returns whether there was something."""
+        running, self.running = self.running, None
+        if running is not None:
+            running[0].addErrback(_trap_cancelled)
+            running[0].cancel()
+        return running is not None
+
+
+def _trap_cancelled(failure: Failure) -> Failure | None:
+    return None if isinstance(failure.value, CancelledError) else failure
+
+
+class Live(Protocol):
+    """What is kept in memory of it."""
 
     lock: TurnLock
-    behind: tuple[Deferred[Any], str] | None
-    on_call: Callable[[], Any] | None
-    compaction_requested: bool
-    compaction_waits: tuple[int, float]
-    stale_waits: tuple[int, float]
-    room_for: tuple[AssistantConfig, int] | None
+    summaries: SummaryWork
 
     def is_called(self) -> bool:
         """Whether somebody speaks to it."""
-
-    def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
-        """Run something beside the ticks."""
-
-    def stop_behind(self) -> bool:
-        """Cancel it."""
 
 
 class NoteTools(Tools, Protocol):
@@ -109,7 +149,7 @@ class Sleeper(Remembers, Thinker, Protocol):
         """What is stored of it."""
 
     @property
-    def runtime(self) -> Behind:
+    def runtime(self) -> Live:
         """What it holds in memory."""
 
     @property

@@ -17,7 +17,6 @@ from evennia_ai.llm_interaction.prompt import measure_fixed
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.sleep.compaction.compact import report_line
-from evennia_ai.sleep.compaction.plan import STALE
 from evennia_ai.sleep.compaction.rules import no_room
 from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.staff.show import ago, counted, moment, phrase, price_of
@@ -205,11 +204,11 @@ def compaction_state(script: "AssistantScript") -> str:
         return "by command only"
     if script.state.hold:
         return "paused after a rollback, until you type compact or the context is full"
-    if script.runtime.behind is not None:
-        if script.runtime.behind[1] == STALE:
-            return "on; a summary is being made again, as something in it was forgotten"
+    if script.runtime.summaries.is_compacting:
         return "compacting in the background"
-    if script.now() < script.runtime.compaction_waits[1]:
+    if script.runtime.summaries.running is not None:
+        return "on; a summary is being made again, as something in it was forgotten"
+    if script.now() < script.runtime.summaries.waits[1]:
         return "on, but the last one failed; it is tried again in a while"
     return "on"
 

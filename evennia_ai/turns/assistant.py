@@ -507,7 +507,7 @@ class Assistant:
         """
 
         def alone() -> Any:
-            self.runtime.stop_behind()
+            self.runtime.summaries.stop()
             return function()
 
         return self.runtime.lock.run_next(alone)
@@ -619,16 +619,16 @@ class Assistant:
         If that is "auto", in the one that the `person` whom it is for (stable id) has spoken, else
         that of its text, else the one heard last, else the game's.
         """
-        language = self.config.language
+        language, languages = self.config.language, self.runtime.languages
         if language == AUTO:
-            spoken = self.runtime.languages.get(person, "")
-            if person and person not in self.runtime.languages:
+            spoken = languages.of.get(person, "")
+            if person and person not in languages.of:
                 said = (m.content for m in self.history.messages() if m.speaker_id == person)
                 spoken = language_of_most(deque(said, HEARD_LAST))
             language = (
                 spoken
                 or language_of(slots.get("text", ""))
-                or self.runtime.language
+                or languages.last
                 or conf.game_language()
             )
         return line_in(language, kind, **slots)

@@ -7,26 +7,20 @@ lost in mid-turn. So the turn lock, the queue of heard events and the counters l
 import re
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any, TypeVar
 
-from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.interfaces import IDelayedCall
-from twisted.python.failure import Failure
 
 from evennia_ai.background import TurnLock
 from evennia_ai.history.messages import SPEECH, Message, is_by, utc_iso
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.script import folded
-from evennia_ai.language.tables import DEFAULT, each_phrase, language_of
+from evennia_ai.language.tables import Languages, each_phrase
 from evennia_ai.llm_interaction.budget import PromptLog
-from evennia_ai.options import AssistantConfig
-
-T = TypeVar("T")
-
+from evennia_ai.sleep.sleeper import SummaryWork
 
 # Key of an event's metadata: whether this assistant is to answer it.
 ANSWER = "answer"
@@ -98,21 +92,15 @@ RETRY_WAITS_S = (5.0, 20.0, 60.0)
 OWN_CALLS_A_MINUTE = 2
 # Own lines that a reply must not repeat.
 LINES_REMEMBERED = 8
-# People whose language is remembered.
-SPEAKERS_KEPT = 200
 # Time in which the same error is not logged again.
 REPEATED_S = 600.0
 
 
-# It speaks unasked only when nobody has spoken for this long, and to players who did something in
-# the last ten minutes.
-QUIET_S, IDLE_S = 120.0, 600.0
-# A reason is of use for this long; and most characters of one.
-CUE_S, CUE_CHARS = 300.0, 300
-# Lines in a row that nobody answers, most; and the share of a spend limit for such turns.
-MOST_UNANSWERED, SPEND_SHARE = 2, 0.5
+# It speaks unasked to players who did something in the last ten minutes.
+IDLE_S = 600.0
+# Most characters of a reason for it.
+CUE_CHARS = 300
 HOUR_S = 3600.0
-QUIET = "it has been quiet here for a while"
 # How long a yes confirms what the asker was last asked.
 CONFIRM_S = 120.0
 # A line that confirms holds words of these two lists alone, and one of the first at least.
@@ -215,29 +203,17 @@ class Runtime:
     last_error: str = ""  # the last trouble, and when it was
     last_error_at: float = 0.0
     error_passes: bool = False  # whether a turn that succeeds clears it
-    compaction_requested: bool = False
-    # For which configuration and limit it was checked whether there is room to talk.
-    room_for: tuple[AssistantConfig, int] | None = None
-    # How many automatic compactions failed in a row, and when the next may be tried.
-    compaction_waits: tuple[int, float] = (0, 0.0)
+    summaries: SummaryWork = field(default_factory=SummaryWork)
     counts: "Counter[str]" = field(default_factory=Counter)  # ticks, turns, errors and the like
     prompts: PromptLog = field(default_factory=PromptLog)
-    # The work in the background, if some runs, and what fired it.
-    behind: "tuple[Deferred[Any], str] | None" = None
-    # Called when somebody speaks to a sleeper that waits for a compaction.
-    on_call: Callable[[], Any] | None = None
     # When the newest calls for itself were made.
     own_calls: deque[float] = field(default_factory=partial(deque, maxlen=OWN_CALLS_A_MINUTE))
-    # How often a stale summary was made again in vain since the last one, and when the next may be
-    # tried.
-    stale_waits: tuple[int, float] = (0, 0.0)
     # The newest lines it spoke: audience, who was answered, and the words.
     said: deque[tuple[str, str | None, str]] = field(
         default_factory=partial(deque, maxlen=LINES_REMEMBERED)
     )
     called: IDelayedCall | None = None  # the turn that is about to begin, as somebody spoke to it
-    language: str = ""  # code of the one that was heard last
-    languages: dict[str, str] = field(default_factory=dict)  # and of each speaker (stable id)
+    languages: Languages = field(default_factory=Languages)
     trouble_shown_at: float = float("-inf")  # when it showed last that no model answers
     # When it showed last that it answers no more for a while, by groups' keys.
     declined: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -273,14 +249,6 @@ class Runtime:
             del self.queue[next(i for i in places if self.queue[i].speaker_id == loudest)]
         self._rouse()
 
-    def hear_language(self, line: Message) -> None:
-        """Note which language a line is in: in doubt the one that its speaker spoke before."""
-        before = self.languages.pop(line.speaker_id, self.language)
-        spoken = language_of(line.content, before or DEFAULT) or before
-        self.language = self.languages[line.speaker_id] = spoken
-        if len(self.languages) > SPEAKERS_KEPT:
-            del self.languages[next(iter(self.languages))]
-
     def waited_s(self, event: Message, now: float) -> float:
         """How long an event has waited for its answer."""
         return now - self.waiting.get(event.id, (now, 0.0))[0]
@@ -310,8 +278,8 @@ class Runtime:
                 return
 
     def _rouse(self) -> None:
-        if self.on_call is not None and self.is_called():
-            self.on_call()
+        if self.summaries.on_call is not None and self.is_called():
+            self.summaries.on_call()
 
     @property
     def asker(self) -> str:
@@ -406,41 +374,10 @@ class Runtime:
         }
         self.queue_saved = False
         self.proposals = {by: act for by, act in self.proposals.items() if by not in people}
-        self.languages = {by: code for by, code in self.languages.items() if by not in people}
+        self.languages.of = {by: c for by, c in self.languages.of.items() if by not in people}
         self.said.clear()
         self.prompts.forget(people)
         self.cue = None
-
-    def run_behind(self, function: Callable[[], Any], trigger: str) -> None:
-        """Run a compaction, or other work on summaries, beside the ticks.
-
-        `stop_behind` cancels it. There must be none.
-        """
-        running: Deferred[Any] = Deferred()
-        running.addCallback(lambda _: function())
-
-        def done(result: T) -> T:
-            if self.behind is not None and self.behind[0] is running:
-                self.behind = None
-            return result
-
-        running.addBoth(done)
-        self.behind = running, trigger
-        running.callback(None)
-        if self.behind is None:
-            running.cancel()  # it was stopped while it began
-
-    def stop_behind(self) -> bool:
-        """Cancel the work in the background; returns whether there was some."""
-        behind, self.behind = self.behind, None
-        if behind is not None:
-            behind[0].addErrback(_trap_cancelled)
-            behind[0].cancel()
-        return behind is not None
-
-
-def _trap_cancelled(failure: Failure) -> Failure | None:
-    return None if isinstance(failure.value, CancelledError) else failure
 
 
 # The live state of each assistant by its stable id, made at first use.

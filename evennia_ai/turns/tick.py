@@ -36,18 +36,13 @@ from evennia_ai.routine import SLEEP as SLEEPS
 from evennia_ai.sleep import run_sleep_tick, without_words
 from evennia_ai.sleep.compaction.behind import compact_behind
 from evennia_ai.sleep.compaction.compact import Compaction, Done, Skipped, due
-from evennia_ai.sleep.compaction.plan import COUNT, EMERGENCY, REQUEST, SLEEP, STALE
+from evennia_ai.sleep.compaction.plan import COUNT, EMERGENCY, REQUEST, SLEEP
 from evennia_ai.sleep.compaction.rules import check_room, firing
 from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.turns.agent_loop import Agent
 from evennia_ai.turns.runtime import (
-    CUE_S,
     HOUR_S,
     IDLE_S,
-    MOST_UNANSWERED,
-    QUIET,
-    QUIET_S,
-    SPEND_SHARE,
     Cue,
     Group,
     Used,
@@ -72,6 +67,12 @@ LORE_LINES = 4
 # Time behind a turn's deadline after which it is cut off; until then it ends by itself.
 GRACE_S = 2.0
 Hits = tuple[Hit, ...]
+# It speaks unasked only when nobody has spoken for this long.
+QUIET_S = 120.0
+# A reason is of use for this long; and what is one without any.
+CUE_S, QUIET = 300.0, "it has been quiet here for a while"
+# Lines in a row that nobody answers, most; and the share of a spend limit for such turns.
+MOST_UNANSWERED, SPEND_SHARE = 2, 0.5
 # It goes to bed when it has been quiet for this long.
 BED_S = 300.0
 _WHY = {BARRED: "the way is barred", LOST: "no way leads there"}
@@ -87,7 +88,7 @@ class Living(Agent):
             return "warming up" if self.enabled else "disabled"
         expire(self)
         if not self.enabled:
-            self.runtime.stop_behind()
+            self.runtime.summaries.stop()
             self._store_many()
             return "disabled"
         check_room(self)
@@ -96,8 +97,8 @@ class Living(Agent):
             return str(walked)
         if self.state.mode == "sleep":
             if not self.runtime.is_called():
-                if self.runtime.behind is not None and self.runtime.behind[1] != STALE:
-                    self.runtime.stop_behind()
+                if self.runtime.summaries.is_compacting:
+                    self.runtime.summaries.stop()
                 slept: str = yield self._sleeping()
                 return slept
             self.wake()
@@ -194,8 +195,7 @@ class Living(Agent):
         With `compact_background` it begins now and nobody waits for it: until it has ended, prompts
         leave out the oldest lines.
         """
-        behind = self.runtime.behind
-        if not firing(self, EMERGENCY) or (behind is not None and behind[1] != STALE):
+        if not firing(self, EMERGENCY) or self.runtime.summaries.is_compacting:
             return False  # there is room, or it is being made
         job = Compaction(self, EMERGENCY)
         if not job.plan.leaving:
@@ -380,7 +380,9 @@ class Living(Agent):
             max_iterations=self.config.max_react_iterations,
             deadline=deadline,
             language=answer_language(
-                self.config.language, spoken, runtime.languages.get(asker or "", runtime.language)
+                self.config.language,
+                spoken,
+                runtime.languages.of.get(asker or "", runtime.languages.last),
             ),
         )
         shown_to = request.audience, request.channel, request.asker

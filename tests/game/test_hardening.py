@@ -72,7 +72,7 @@ class TestEndlessLoops(AssistantTest):
             pump_until(lambda: self.model.requests)
             self.assertTrue(self.script.stop_thinking())
             pump_until(lambda: self.script.runtime.lock.running is None)
-        self.assertEqual(self.script.runtime.compaction_waits, (0, 0.0))
+        self.assertEqual(self.script.runtime.summaries.waits, (0, 0.0))
 
     def test_heard_before_a_long_compaction_is_saved(self):
         """What is heard survives a kill once a tick began, whatever that tick waits for first."""

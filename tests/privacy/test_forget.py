@@ -110,8 +110,8 @@ class ForgettingTest(MemoryWorldTest):
 
     def remake(self):
         """Every emptied summary is made again, until a model fails."""
-        self.script.runtime.stale_waits = 0, 0.0
-        while self.script.state.stale and not self.script.runtime.stale_waits[0]:
+        self.script.runtime.summaries.remake_waits = 0, 0.0
+        while self.script.state.stale and not self.script.runtime.summaries.remake_waits[0]:
             wait_for(Remaking(self.script).run())
 
     def lines_of(self, speaker):

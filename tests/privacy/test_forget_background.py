@@ -75,7 +75,7 @@ class TestInTheBackground(ForgettingTest):
         self.begin_at(kind)
         self.held_at = number
         self.assertTrue(begin_behind(self.script))
-        return self.script.runtime.behind is not None
+        return self.script.runtime.summaries.running is not None
 
     def at_each_call(self, kind):
         """Yields with the compaction held at its first call, then at its second, and so on."""
@@ -101,7 +101,7 @@ class TestInTheBackground(ForgettingTest):
     def assert_forgotten(self):
         """And nothing runs, and nothing of an unfinished compaction is noted."""
         runtime = self.script.runtime
-        busy = (runtime.behind, runtime.lock.running)
+        busy = (runtime.summaries.running, runtime.lock.running)
         self.assertEqual(busy, (None, None))
         self.assertEqual((self.script.state.signals, self.script.errors), ({}, []))
         super().assert_forgotten()

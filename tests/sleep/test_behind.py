@@ -116,7 +116,7 @@ class TestInALull(BehindTest):
             self.say()
             self.assertEqual(self.tick(), "turn")
             self.assertEqual([said for _, said in self.script.game.said], ["Yes, so it was."])
-        self.assertIsNone(self.script.runtime.behind)
+        self.assertIsNone(self.script.runtime.summaries.running)
         [record] = self.records()
         self.assertEqual(record.trigger, "background")
         contents = [m.content for m in self.script.history.messages()]
@@ -168,11 +168,11 @@ class TestInALull(BehindTest):
         self.fill_to(0.72)
         self.world.model.held = True
         self.begin()
-        self.assertIsNotNone(self.script.runtime.behind)
+        self.assertIsNotNone(self.script.runtime.summaries.running)
         self.world.model.held = False
         seen = wait_for(self.script.run_exclusive(lambda: self.script.state.signals))
         self.assertEqual(seen, {})
-        self.assertIsNone(self.script.runtime.behind)
+        self.assertIsNone(self.script.runtime.summaries.running)
         self.world.model.release()
         self.assertEqual(self.records(), [])
         self.assertTrue(self.begin())
@@ -343,7 +343,7 @@ class TestCalledAsleep(BehindTest):
         self.world.model.release()
         [record] = self.records()
         self.assertEqual((record.trigger, len(self.requests_for("summary"))), ("sleep", 1))
-        self.assertIsNone(self.script.runtime.behind)
+        self.assertIsNone(self.script.runtime.summaries.running)
         self.assert_proven()
 
     def test_a_compaction_that_nobody_interrupts(self):
@@ -352,13 +352,13 @@ class TestCalledAsleep(BehindTest):
         [record] = self.records()
         step = self.script.state.last_sleep.steps["context_compaction"]
         self.assertEqual(step["compaction_id"], record.id)
-        self.assertIsNone(self.script.runtime.behind)
+        self.assertIsNone(self.script.runtime.summaries.running)
 
     def test_a_compaction_that_is_stopped_before_it_begins(self):
         """The sleep ends as well."""
         self.script.breathe = lambda: Deferred()
         done = compact_asleep(Compaction(self.script, SLEEP))
-        self.script.runtime.stop_behind()
+        self.script.runtime.summaries.stop()
         done.addErrback(lambda failure: failure.type.__name__)
         self.assertEqual(wait_for(done), "CancelledError")
 
@@ -368,7 +368,7 @@ class TestCalledAsleep(BehindTest):
         done.addErrback(lambda failure: failure.type.__name__)
         done.cancel()
         self.assertEqual(wait_for(done), "CancelledError")
-        self.assertIsNone(self.script.runtime.behind)
+        self.assertIsNone(self.script.runtime.summaries.running)
         self.world.model.release()
         self.assertEqual(self.records(), [])
 
@@ -528,7 +528,7 @@ class TestInTheGame(AssistantTest):
         """An idle tick begins it; its model writes."""
         self.model.held = True
         self.assertEqual(self.tick(), "idle")
-        self.assertIsNotNone(self.script.runtime.behind)
+        self.assertIsNotNone(self.script.runtime.summaries.running)
         pump_until(lambda: self.model.requests)
         self.assertEqual(compaction_state(self.script), "compacting in the background")
 
@@ -536,7 +536,7 @@ class TestInTheGame(AssistantTest):
         """What stops a turn stops it too, and a deletion."""
         self.begin()
         self.script.stop_thinking()
-        self.assertIsNone(self.script.runtime.behind)
+        self.assertIsNone(self.script.runtime.summaries.running)
         self.model.release()
         self.assertEqual(self.script.history.compactions(), [])
         self.model.requests.clear()
@@ -544,4 +544,4 @@ class TestInTheGame(AssistantTest):
         runtime = self.script.runtime
         self.aria.delete()
         self.model.release()
-        self.assertIsNone(runtime.behind)
+        self.assertIsNone(runtime.summaries.running)

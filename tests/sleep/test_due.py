@@ -30,7 +30,7 @@ class TestDue(unittest.TestCase):
         aria = assistant(400, max_context_tokens=12_000)
         self.assertEqual(firing(aria, EMERGENCY, SLEEP), EMERGENCY)
         self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, BACKGROUND)
-        aria.runtime.compaction_requested = True
+        aria.runtime.summaries.is_requested = True
         self.assertEqual(due(aria, COUNT, REQUEST, BACKGROUND).trigger, REQUEST)
         for window in ("immediate_window", "recent_window"):
             aria.store.set(window, 10)
@@ -55,7 +55,7 @@ class TestDue(unittest.TestCase):
             aria = assistant(400, max_context_tokens=12_000, **options)
             self.assertEqual(firing(aria, EMERGENCY), "")
         aria = assistant(400, max_context_tokens=12_000)
-        aria.runtime.compaction_waits = 1, aria.now() + 60
+        aria.runtime.summaries.waits = 1, aria.now() + 60
         self.assertEqual(firing(aria, EMERGENCY), "")
         aria.clock.advance(61)
         self.assertEqual(firing(aria, EMERGENCY), EMERGENCY)

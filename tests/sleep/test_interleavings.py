@@ -41,7 +41,7 @@ class AttributeWorld:
         Work on threads that a compaction in the background waits for would outlive this restart, as
         it outlives no process.
         """
-        self.script.runtime.stop_behind()
+        self.script.runtime.summaries.stop()
 
         def fetched():
             self.script, self.body = self.test.script, self.test.aria

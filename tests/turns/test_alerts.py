@@ -39,7 +39,7 @@ class TestAlerts(AssistantTest):
         """Where one after the other fails, admins are told."""
         self.configure(pre_compact_extraction_enabled=False, max_context_tokens=4000)
         self.fill(90, words=40)
-        self.script.runtime.compaction_waits = 2, 0.0
+        self.script.runtime.summaries.waits = 2, 0.0
         self.model.default = ValueError("spoilt")
         with self.assertRaises(ValueError):
             wait_for(Compaction(self.script, EMERGENCY).run())

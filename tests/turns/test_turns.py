@@ -551,7 +551,7 @@ class TestModelDown(TurnTest):
         for code, sign in (("ru-ru", "задумывается"), ("ja", "考え"), ("en-us", "thinks")):
             with self.subTest(code), override_settings(LANGUAGE_CODE=code):
                 self.assertIn(sign, self.script.emote("thinking"))
-        self.script.runtime.language = "de"
+        self.script.runtime.languages.last = "de"
         with override_settings(LANGUAGE_CODE="ru"):
             self.assertIn("überlegt", self.script.emote("thinking"))
 
@@ -648,7 +648,7 @@ class TestWithoutTools(TurnTest):
             ("Aria, wie heißt mein Boot und wo ist es?", True),
             ("Aria, and the mill?", False),
         ):
-            self.script.runtime.language = ""
+            self.script.runtime.languages.last = ""
             self.talk(line)
             self.assertEqual("(Answer in: German)" in self.asked()[-1]["content"], is_named)
 

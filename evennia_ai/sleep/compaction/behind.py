@@ -2,7 +2,7 @@
 
 One piece runs at a time: a compaction of an assistant that is awake, or a stale summary that is
 made again. It takes the turn lock only between turns, and whatever takes the lock for itself
-cancels it (`turns.runtime.Runtime`).
+cancels it (`sleep.sleeper.SummaryWork`).
 
 Stale summaries are those emptied, as something in them was forgotten or taken back
 (`StateHandler.stale`). A record keeps its id and its sources; only what it says changes, and with
@@ -54,7 +54,7 @@ def begin_behind(script: Sleeper) -> bool:
 
 def compact_behind(job: Compaction) -> None:
     """Begin a compaction in the background, in the place of what runs there."""
-    job.script.runtime.stop_behind()
+    job.script.runtime.summaries.stop()
     job.noted, job.is_awaited = True, False
     _run(job.script, job.trigger, job.run)
 
@@ -65,29 +65,29 @@ def compact_asleep(job: Compaction) -> "Deferred[Outcome]":
     Once somebody speaks to the sleeper it fires with `Skipped`, so that it wakes, and the
     compaction goes on in the background.
     """
-    runtime = job.script.runtime
+    work = job.script.runtime.summaries
 
     def stopped(_: object) -> None:
-        runtime.stop_behind()
+        work.stop()
 
     waiting: Deferred[Outcome] = Deferred(stopped)
 
     def called() -> None:
-        job.is_awaited, runtime.on_call = False, None
+        job.is_awaited, work.on_call = False, None
         waiting.callback(Skipped("it goes on in the background, as somebody spoke"))
 
     def ended(result: Any) -> Any:
         if waiting.called:
             return result
-        runtime.on_call = None
+        work.on_call = None
         waiting.callback(result)
         return None
 
-    runtime.stop_behind()
-    runtime.on_call = called
+    work.stop()
+    work.on_call = called
     _run(job.script, job.trigger, lambda: job.run().addBoth(ended))
-    if runtime.behind is not None:
-        runtime.behind[0].addErrback(ended)  # stopped before it began
+    if work.running is not None:
+        work.running[0].addErrback(ended)  # stopped before it began
     return waiting
 
 
@@ -104,7 +104,7 @@ def _run(script: Sleeper, trigger: str, work: Callable[[], Deferred[Any]]) -> No
         except Exception as error:  # noqa: BLE001
             script.log_error("work in the background", error)
 
-    script.runtime.run_behind(run, trigger)
+    script.runtime.summaries.run(run, trigger)
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ class Remaking:
 
         What fails is tried again later, each time later.
         """
-        script, runtime, stale = self.script, self.script.runtime, set(self.script.state.stale)
+        script, work = self.script, self.script.runtime.summaries
+        stale = set(script.state.stale)
         records = [r for r in script.history.summaries() if r.id in stale and not r.rolled_back]
         ids = {record.id for record in records}
         record = next((record for record in records if ids.isdisjoint(record.child_ids)), None)
@@ -132,14 +133,13 @@ class Remaking:
         except CancelledError:
             raise
         except Exception as error:
-            runtime.stale_waits = longer(
-                runtime.stale_waits, script.now()
-            )  # its calls are paid for
+            # Its calls are paid for.
+            work.remake_waits = longer(work.remake_waits, script.now())
             if not isinstance(error, ModelError):
                 raise
             script.log_error("making a summary again", error)
             return
-        runtime.stale_waits = 0, 0.0
+        work.remake_waits = 0, 0.0
 
     @inlineCallbacks
     def _made(self, record: SummaryRecord) -> Steps[SummaryRecord]:

@@ -315,7 +315,7 @@ class Compaction:
         if is_vain:
             self._wait_longer()
         elif isinstance(outcome, Done):
-            script.runtime.compaction_waits = 0, 0.0
+            script.runtime.summaries.waits = 0, 0.0
         return outcome
 
     def _wait_longer(self) -> None:
@@ -323,8 +323,8 @@ class Compaction:
         if self.trigger == MANUAL:
             return
         script, now = self.script, self.script.now()
-        waits = longer(script.runtime.compaction_waits, now)
-        script.runtime.compaction_waits = waits
+        waits = longer(script.runtime.summaries.waits, now)
+        script.runtime.summaries.waits = waits
         if waits[0] == TELL_AFTER:
             script.alert(
                 f"{TELL_AFTER} compactions in a row failed or made too little room; the next one "
@@ -342,7 +342,7 @@ class Compaction:
         self.script.runtime.lock.holder()
         if reason := why_not(self.script, self.trigger):
             return Skipped(reason)
-        self.script.runtime.compaction_requested = False
+        self.script.runtime.summaries.is_requested = False
         if not self.plan.leaving:
             return Skipped("history within preserve window")
         if (masks := self._masked_history()) is None:

@@ -45,7 +45,7 @@ def why_not(script: Sleeper, trigger: str) -> str:
     usage = script.usage()
     if trigger == COUNT and not _is_by_count(config, script.history.messages()):
         return "the windows hold all lines"
-    if trigger == REQUEST and not script.runtime.compaction_requested:
+    if trigger == REQUEST and not script.runtime.summaries.is_requested:
         return "the assistant did not ask for it"
     if trigger != COUNT and usage < (least := threshold(config, trigger)):
         return f"below threshold ({usage:.1%} < {least:.1%})"
@@ -74,7 +74,7 @@ def firing(script: Sleeper, *triggers: str) -> str:
 
     None fires while compactions wait after failures.
     """
-    if script.now() < script.runtime.compaction_waits[1]:
+    if script.now() < script.runtime.summaries.waits[1]:
         return ""
     return next((each for each in triggers if not why_not(script, each)), "")
 
@@ -85,7 +85,7 @@ def due_behind(script: Sleeper) -> list[str]:
     All compactions but those of an emergency wait for a lull.
     """
     config, runtime, due = script.config, script.runtime, list[str]()
-    if runtime.behind is not None or not (script.ready and script.enabled):
+    if runtime.summaries.running is not None or not (script.ready and script.enabled):
         return due
     if config.compact_background and script.state.mode == "awake":
         half = (config.compact_sleep_threshold + config.compact_emergency_threshold) / 2
@@ -106,7 +106,7 @@ def is_remaking_due(script: Sleeper) -> bool:
     """
     state, now = script.state, script.now()
     times = of_the_day(state.remade, now)
-    if not state.stale or state.hold or now < script.runtime.stale_waits[1]:
+    if not state.stale or state.hold or now < script.runtime.summaries.remake_waits[1]:
         return False
     if len(times) >= STALE_A_DAY or (times and now < times[-1] + PAUSE_S):
         return False
@@ -122,9 +122,9 @@ def of_the_day(times: Iterable[float], now: float) -> list[float]:
 def check_room(script: Sleeper) -> None:
     """Say it if there is no room: at the start, and for a new configuration or limit."""
     checked = script.config, script.limits().tokens
-    if script.runtime.room_for == checked:
+    if script.runtime.summaries.room_for == checked:
         return
-    script.runtime.room_for = checked
+    script.runtime.summaries.room_for = checked
     measure_fixed(script)
     limits = script.limits()
     if reason := no_room(limits):

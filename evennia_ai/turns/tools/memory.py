@@ -235,13 +235,13 @@ class RequestCompaction(Tool):
         for why, holds in {
             "compaction is switched off": not config.compact_enabled,
             "compaction is done only when staff start it": not config.compact_auto,
-            "the last one failed; it is tried again in a while": now < runtime.compaction_waits[1],
+            "the last one failed; it is tried again in a while": now < runtime.summaries.waits[1],
             "staff took the last one back; it waits for them": state.hold,
             f"not needed: {share:.0%} of the context is used, under {needed:.0%}": share < needed,
         }.items():
             if holds:
                 raise ToolError(why)
-        runtime.compaction_requested = True
+        runtime.summaries.is_requested = True
         return "Granted: it is done when this turn is over."
 
 

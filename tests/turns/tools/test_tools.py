@@ -222,7 +222,7 @@ class TestRequestCompaction(AskedTest):
         self.script.state.hold = True
         self.assertIn("waits for them", self.ask())
         self.script.state.hold = False
-        self.script.runtime.compaction_waits = 1, self.script.now() + 60
+        self.script.runtime.summaries.waits = 1, self.script.now() + 60
         self.assertIn("the last one failed", self.ask())
         self.configure(compact_enabled=False)
         self.assertIn("switched off", self.ask())
