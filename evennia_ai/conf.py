@@ -29,7 +29,7 @@ from evennia_ai.kinds import (
 from evennia_ai.language.tables import line_in
 from evennia_ai.llm_interaction import servers
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
-from evennia_ai.options import check_option
+from evennia_ai.options import OPTIONS, check_option
 from evennia_ai.turns.spend_book import CLOSED, SpendCaps
 
 PREFIX = "EVENNIA_AI_"
@@ -258,11 +258,16 @@ def runs_here(model: str) -> bool:
 
 
 def wrong_options() -> Iterator[str]:
-    """What is wrong with options of ``EVENNIA_AI_OPTIONS``; the others of a group hold."""
+    """What is wrong with options of ``EVENNIA_AI_OPTIONS``; the others of a group hold.
+
+    Of an unknown one nobody can tell as long as the game's own features are not loaded.
+    """
+    has_own = not {*SHIPPED}.issuperset(setting("FEATURES"))
     for group, options in setting("OPTIONS").items():
         for name, value in options.items():
             try:
-                check_option(name, value)
+                if name in OPTIONS or not has_own:
+                    check_option(name, value)
             except ConfigError as error:
                 yield f"`{PREFIX}OPTIONS` for `{group}`: {error}"
 

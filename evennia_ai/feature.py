@@ -13,7 +13,9 @@ from twisted.internet.defer import Deferred
 
 from evennia_ai.conf import Report, setting, usable
 from evennia_ai.history.messages import Message
+from evennia_ai.kinds import Values
 from evennia_ai.llm_interaction.values import TurnRequest
+from evennia_ai.options import bring_options
 from evennia_ai.turns.assistant import FEATURES, Assistant
 from evennia_ai.turns.tools import BUILTIN_TOOLS
 from evennia_ai.turns.tools.base import Tool
@@ -34,6 +36,8 @@ class Feature(ABC):
     """A thing an assistant can do. One object serves all assistants; `life` is the one meant."""
 
     name: ClassVar[str]
+    # Each of its fields is an `option`; their names begin with its own.
+    options: ClassVar[type[Values] | None] = None
     tools: ClassVar[Sequence[type[Tool]]] = ()
     # Dotted names of its command classes: they import Evennia, which services do not.
     commands: ClassVar[Sequence[str]] = ()
@@ -86,7 +90,10 @@ def listed_features(report: Report = None, more: Iterable[str] = ()) -> tuple[Fe
     """The features that ``EVENNIA_AI_FEATURES`` lists, and `more`; unusable ones are reported."""
 
     def is_feature(found: Any) -> bool:
-        return issubclass(found, Feature) and bool(found().name)
+        is_named = issubclass(found, Feature) and bool(found().name)
+        if is_named and found.options:
+            bring_options(found.options)
+        return is_named
 
     paths = dict.fromkeys((*setting("FEATURES"), *more))
     kind = "`evennia_ai.feature.Feature` with a name"

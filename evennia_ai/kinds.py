@@ -105,6 +105,7 @@ def kind_of(schema: Mapping[str, Any]) -> Kind:
 class About:
     """A field of a model, for help, forms and the documentation."""
 
+    model: "type[Values]"  # whose field it is
     name: str
     default: Any
     help: str
@@ -125,6 +126,7 @@ class Values(BaseModel):
         schemas = cls.model_json_schema()["properties"]
         return {
             name: About(
+                cls,
                 name,
                 field.default,
                 field.description or "",

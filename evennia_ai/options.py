@@ -1,7 +1,7 @@
 """An assistant's options: one model for defaults, units, checks, help and form fields.
 
-Each field of `AssistantConfig` is a configuration Attribute of the script. From the model come
-validation, `aiconfig`, the options page and the documentation.
+Each field of `AssistantConfig` is a configuration Attribute of the script; features bring a model
+with more. From the models come validation, `aiconfig`, the options page and the documentation.
 """
 
 import re
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import regex
 from pydantic import (
     AfterValidator,
+    ConfigDict,
     Field,
     StringConstraints,
 )
@@ -83,19 +84,24 @@ Days = Annotated[int, Field(ge=1, le=36_500), NO_FLAG]
 Seconds = Annotated[float, Field(ge=1, le=10_000_000), NO_FLAG]
 
 
-def _option(group: str, default: object, help: str, unit: str = "", **bounds: Any) -> Any:
+def option(group: str, default: object, help: str, unit: str = "", **bounds: Any) -> Any:
     """The field of an option: its group, its default, what it is for, its unit and its bounds."""
     facts: dict[str, Any] = {"group": group, "unit": unit}
     return Field(default, description=help, json_schema_extra=facts, **bounds)
 
 
 life, manners, model, context, compaction = (
-    partial(_option, group) for group in ("Life", "Manners", "Model", "Context", "Compaction")
+    partial(option, group) for group in ("Life", "Manners", "Model", "Context", "Compaction")
 )
 
 
 class AssistantConfig(Values):
-    """Everything that can be tuned about one assistant. Token counts are of its own model."""
+    """Everything that can be tuned about one assistant. Token counts are of its own model.
+
+    What features bring stands in its `model_extra`.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     persona: Prose = life(
         "A friendly regular of this place, curious about people and honest about what "
@@ -331,14 +337,22 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-OPTIONS = AssistantConfig.about()
+# All options by name, those of the listed features among them.
+OPTIONS = {**AssistantConfig.about()}
+
+
+def bring_options(model: type[Values]) -> None:
+    """Add those of a feature; `ConfigError` if another model has one of this name."""
+    for name, about in model.about().items():
+        if OPTIONS.setdefault(name, about).model is not model:
+            raise ConfigError(f"there is an option `{name}` already")
 
 
 def check_option(name: str, value: object, allowed: Allowed = ANYTHING) -> Any:
     """A value of an option in its stored form; `ConfigError` if it does not fit."""
     if name not in OPTIONS:
         raise ConfigError(f"There is no option `{name}`. `aiconfig <assistant>` lists them all.")
-    return AssistantConfig.checked(name, value, allowed)
+    return OPTIONS[name].model.checked(name, value, allowed)
 
 
 def within_hours(schedule: str, clock: Callable[[bool], datetime | time]) -> bool:
@@ -394,15 +408,14 @@ def configured(*layers: Layer) -> Configuration:
     A value that cannot be used is left out; unknown names are ignored. Values that contradict each
     other are used and named.
     """
-    values: dict[str, Any] = {}
+    values = {name: option.default for name, option in OPTIONS.items()}
     sources: dict[str, str] = {}
     problems = []
     for layer in layers:
         for name, value in layer.values.items():
             if name not in OPTIONS:
                 continue
-            option = OPTIONS[name]
-            before = values.get(name, option.default)
+            before = values[name]
             try:
                 new = check_option(name, value, layer.allowed)
             except ConfigError as error:
@@ -410,7 +423,7 @@ def configured(*layers: Layer) -> Configuration:
                 says = f"{error} The {instead} {before!r} is used."
                 problems.append(Problem(name, shown_raw(value), says))
                 continue
-            if option.kind.of:
+            if OPTIONS[name].kind.of:
                 new = {**before, **new}
             values[name] = new
             sources[name] = layer.source

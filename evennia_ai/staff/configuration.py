@@ -9,7 +9,7 @@ from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.errors import ConfigError
 from evennia_ai.history.stored import as_dict, as_text, as_time
 from evennia_ai.kinds import shown
-from evennia_ai.options import OPTIONS, OWN_LIMITS, PRESETS, AssistantConfig, check_option
+from evennia_ai.options import OPTIONS, OWN_LIMITS, PRESETS, check_option
 from evennia_ai.staff.show import ago, phrase
 from evennia_ai.turns.spend_book import lifts
 
@@ -33,17 +33,17 @@ class Tuning:
         """
         script, (name, key) = self.script, option_called(called)
         before, problems = script.config, set(script.state.configuration.problems)
-        is_default = text.strip().lower() in ("", "default")
+        is_default, model = text.strip().lower() in ("", "default"), OPTIONS[name].model
         values: dict[str, Any] = {}
         if key:
             own = dict(script.state.own(name) or {})
             own.pop(key, None)
             if not is_default:
-                own[key] = AssistantConfig.parsed(name, text, key=key)
+                own[key] = model.parsed(name, text, key=key)
             if own:
                 values[name] = check_option(name, own, script.allowed)
         elif not is_default:
-            values[name] = AssistantConfig.parsed(name, text, script.allowed)
+            values[name] = model.parsed(name, text, script.allowed)
         self.set(values, {name} - values.keys())
         now, was = (getattr(config, name) for config in (script.config, before))
         label, says = name, "is now"

@@ -224,6 +224,7 @@ class StateHandler:
         limits = assistant.shared_spend.limits_of(assistant.scope)
         layers = assistant.shared_options()
         stamps, before = (*self.store.stamps(OPTIONS), limits), self._stamps
+        # Where a feature has brought options, the limits no longer stand where they stood.
         if before is None or layers != self._shared or any(map(is_not, before, stamps)):
             self._stamps, self._shared = stamps, layers
             self.configuration = self._read(layers, limits)

@@ -18,11 +18,13 @@ from evennia_ai.features.errands import open_errands, take
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Speaker, utc_iso
+from evennia_ai.kinds import Values
+from evennia_ai.options import OPTIONS
 from evennia_ai.privacy.export import export_player
 from evennia_ai.privacy.forget import forget_people
 from evennia_ai.staff.doctor import check_tools
 from evennia_ai.testing import call
-from tests.command_line import CommandLineTest
+from tests.command_line import CommandLineTest, WholePagesTest
 from tests.fake import FakeGame
 from tests.memory_assistant import MemoryWorldTest
 from tests.waiting import alone, wait_for
@@ -125,8 +127,8 @@ class TestFaulty(MemoryWorldTest):
         self.assertEqual(len(self.script.errors), 3)
 
 
-class TestDocumented(MemoryWorldTest):
-    """The feature of the developing page, in a package of its own, does what the page says."""
+class Documented:
+    """Lists the feature of the developing page, in a package of its own."""
 
     def setUp(self):
         text = (Path(__file__).parents[2] / "docs" / "developing.md").read_text(encoding="utf-8")
@@ -139,7 +141,12 @@ class TestDocumented(MemoryWorldTest):
         listed = ast.literal_eval(setting)
         self.assertEqual(listed, [*conf.SHIPPED, "world.drinks.Drinks"])
         self.enterContext(override_settings(EVENNIA_AI_FEATURES=listed))
+        self.enterContext(mock.patch.dict(OPTIONS))  # what it brings goes with it
         super().setUp()  # which makes an assistant with the features of the setting
+
+
+class TestDocumented(Documented, MemoryWorldTest):
+    """It does what the page says."""
 
     def say(self, text, speaker, *answers, **fields):
         """What the model reads of a line, after it has answered."""
@@ -162,9 +169,45 @@ class TestDocumented(MemoryWorldTest):
         self.say("Aria, I like cider best.", ALICE, noted, "So do I.")
         self.world.restart()
         self.assertIn(mind, self.say("What does Alice drink, Aria?", BOB, "Cider!"))
+        self.world.configure(drinks_told=0)
+        self.assertNotIn(mind, self.say("And what does Alice drink?", BOB, "Cider!"))
         [drinks] = [each for each in self.script.features if each.name == "drinks"]
         own = drinks.export(self.script, [ALICE.id], lambda audience: True)
         self.assertEqual(own, [{"name": "cider", "audience": PUBLIC}])
         at = utc_iso(self.script.now())
         wait_for(alone(forget_people, self.script, self.body, [ALICE.id], at))
         self.assertEqual(drinks.export(self.script, [ALICE.id], lambda audience: True), [])
+
+
+class TestDocumentedOption(Documented, WholePagesTest):
+    """The option that it brings is like any other."""
+
+    def test_a_command_sets_it(self):
+        """It is listed, explained, checked, set, and set back by an undo."""
+        self.assertTold("aiconfig Aria", "Drinks\n", "drinks_told = 5 (default)")
+        self.assertTold("aiconfig Aria drinks_told", "Guests whose", "whole number from 0 to 50")
+        self.assertTold("aiconfig Aria drinks_told = 99", "`drinks_told` takes", "not '99'")
+        self.assertTold("aiconfig Aria drinks_told = 2", "drinks_told is now 2", "It was: 5")
+        self.assertEqual(self.script.config.drinks_told, 2)
+        self.assertTold("aiconfig/undo Aria", "drinks_told is again")
+        self.assertEqual(self.script.config.drinks_told, 5)
+
+    def test_a_group_has_it(self):
+        """The setting gives it to groups; the checks, which load no feature, say nothing of it."""
+        groups = {self.aria.typeclass_path: {"drinks_told": 3}, "guard": {"drinks_told": 51}}
+        with override_settings(EVENNIA_AI_OPTIONS=groups):
+            self.assertEqual(self.script.config.drinks_told, 3)
+            self.assertTold("aiconfig Aria drinks_told", "EVENNIA_AI_OPTIONS")
+            self.assertEqual(len([*conf.wrong_options()]), 1)
+            del OPTIONS["drinks_told"]
+            self.assertEqual([*conf.wrong_options()], [])
+
+    def test_a_name_that_is_taken(self):
+        """A feature whose option has the name of another is reported and left out."""
+        drinks = sys.modules["world.drinks"].Drinks
+        taken = type("Taken", (Values,), {"__annotations__": {"post": bool}, "post": True})
+        with mock.patch.object(drinks, "options", taken):
+            problems = []
+            left = listed_features(problems.append)
+        self.assertEqual([each.name for each in left], ["errands", "bonds"])
+        self.assertIn("there is an option `post` already", str(problems[0]))
