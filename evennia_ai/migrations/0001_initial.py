@@ -1,10 +1,10 @@
-"""The table of spend."""
+"""The tables of spend and of events."""
 
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """Makes it."""
+    """Makes them."""
 
     initial = True
 
@@ -32,6 +32,21 @@ class Migration(migrations.Migration):
                 ("own", models.BigIntegerField()),
                 ("cost", models.FloatField()),
                 ("unpriced", models.BigIntegerField()),
+            ],
+        ),
+        migrations.CreateModel(
+            name="Event",
+            fields=[
+                (
+                    "id",
+                    models.AutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.FloatField()),
+                ("assistant", models.CharField(db_index=True, max_length=255)),
+                ("kind", models.CharField(db_index=True, max_length=40)),
+                ("text", models.TextField()),
             ],
         ),
     ]
