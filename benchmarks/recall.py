@@ -3,7 +3,11 @@
 No model is called. The question is the query, and the result is the share of a question's evidence
 turns among the first k hits (mean over questions).
 
-    python -m benchmarks.recall [path/to/locomo.json]
+    python -m benchmarks.recall [path/to/locomo.json] [--statements path/to/locomo_plus.json]
+
+With `--statements` only what bears on a statement is measured: LoCoMo-Plus has pairs of a cue, one
+or two lines, and a statement said weeks later that the cue bears on. The cue is put into the middle
+of the first conversation, and `any@10` is how often one of its lines is among the ten best hits.
 
 For the conversations on which the shipped weights were learned, the main figure is `ours_left_out`:
 each conversation is ranked with weights learned on the others. `ours_shipped` has seen the answers
@@ -40,10 +44,11 @@ from evennia_ai.language.words import STOP_WORDS, stem, words
 from evennia_ai.rag_memory import Mem0Backend
 from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.recall.embedding import default_embedder
-from evennia_ai.recall.ranking import WEIGHTS, LinearModel
+from evennia_ai.recall.ranking import WEIGHTS, LinearModel, default_model
 
 DEFAULT_DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "locomo-dev.json"
 CUTS = (5, 10, 20)
+AMONG = 10  # hits in which what bears on a statement is looked for
 SIZES, SEARCHES = (10_000, 100_000), 300
 CATEGORIES = {1: "multi_hop", 2: "temporal", 3: "open_domain", 4: "single_hop"}
 ADVERSARIAL = 5
@@ -202,6 +207,13 @@ RANKINGS = {
 }
 
 
+STATEMENT_RANKINGS: dict[str, Callable[[Sequence[Turn]], Ranking]] = {
+    "bm25": bm25_ranking,
+    "ours": our_ranking,
+    "ours_as_a_question": lambda turns: our_ranking(turns, default_model()),
+}
+
+
 def left_out(conversations: Sequence[Conversation]) -> dict[str, Any]:
     """Search each conversation with weights learned on the others."""
     from benchmarks.train_recall import left_out_models
@@ -216,6 +228,31 @@ def weights_have_seen(path: Path) -> bool:
     from benchmarks.train_recall import digest
 
     return json.loads(WEIGHTS.read_text(encoding="utf-8"))["trained_on_sha256"] == digest(path)
+
+
+def statements(conversation: Conversation, path: Path) -> dict[str, Any]:
+    """How often each ranking finds a line of a cue by the statement that it bears on."""
+    pairs = json.loads(path.read_text(encoding="utf-8"))
+    found = dict.fromkeys(STATEMENT_RANKINGS, 0)
+    for pair in pairs:
+        turns, cue = with_cue(conversation.turns, pair["cue_dialogue"].splitlines())
+        statement = pair["trigger_query"].partition(": ")[2]
+        for name, make in STATEMENT_RANKINGS.items():
+            found[name] += not cue.isdisjoint(make(turns)(statement)[:AMONG])
+    shares = {name: round(count / len(pairs), 3) for name, count in found.items()}
+    return {"statements": len(pairs), "turns": len(conversation.turns), f"any@{AMONG}": shares}
+
+
+def with_cue(turns: Sequence[Turn], lines: Sequence[str]) -> tuple[list[Turn], set[str]]:
+    """A conversation with lines such as ``A: …`` in its middle, and the ids of these."""
+    middle = len(turns) // 2
+    speakers = dict(zip("AB", sorted({turn.speaker for turn in turns}), strict=True))
+    cue = []
+    for number, line in enumerate(lines):
+        who, _, text = line.partition(": ")
+        turn = replace(turns[middle], id=f"cue {number}", speaker=speakers[who], text=text)
+        cue.append(turn)
+    return [*turns[:middle], *cue, *turns[middle:]], {turn.id for turn in cue}
 
 
 def speed(conversations: Sequence[Conversation], size: int) -> dict[str, Any]:
@@ -299,8 +336,13 @@ def main() -> None:
     """Run everything and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", nargs="?", type=Path, default=DEFAULT_DATA)
-    path = parser.parse_args().data
-    conversations, has_seen = read_conversations(path), weights_have_seen(path)
+    parser.add_argument("--statements", type=Path, help="LoCoMo-Plus; measures these alone")
+    options = parser.parse_args()
+    path, conversations = options.data, read_conversations(options.data)
+    if options.statements:
+        show(statements(conversations[0], options.statements))
+        return
+    has_seen = weights_have_seen(path)
     recalls = {
         name: evidence_recall(conversations, lambda each, make=make: make(each.turns))
         for name, make in RANKINGS.items()

@@ -2,6 +2,7 @@
 
 import unittest
 
+from benchmarks.recall import bm25_ranking
 from evennia_ai.recall import RecallIndex, Turn
 
 # Of each language: what somebody said, a statement with few of its words, and one with its words.
@@ -40,14 +41,19 @@ CHATTER = (
 )
 
 
+def talk_around(said):
+    """The turns of a talk of 200 lines; the one in their middle, ``t100``, is given."""
+    texts = [CHATTER[n % len(CHATTER)].format(n=n) for n in range(200)]
+    texts[100] = said
+    return [Turn(f"t{n}", "Bob", text, 60.0 * n) for n, text in enumerate(texts)]
+
+
 class TestStatements(unittest.TestCase):
     def found(self, said, query):
         """Whether a line among 200 others is among the ten best hits of a query."""
         index = RecallIndex(":memory:")
         self.addCleanup(index.close)
-        texts = [CHATTER[n % len(CHATTER)].format(n=n) for n in range(200)]
-        texts[100] = said
-        index.add("aria", [Turn(f"t{n}", "Bob", text, 60.0 * n) for n, text in enumerate(texts)])
+        index.add("aria", talk_around(said))
         return "t100" in [hit.turn_id for hit in index.search("aria", query, 10)]
 
     def test_by_meaning_and_by_words(self):
@@ -56,6 +62,18 @@ class TestStatements(unittest.TestCase):
             for query in filter(None, (without_words, with_words)):
                 with self.subTest(language=language, query=query):
                     self.assertTrue(self.found(said, query))
+
+    def test_what_plain_bm25_finds(self):
+        """A line that plain BM25 has among its ten best hits is found, and others besides."""
+        more = 0
+        for language, (said, without_words, with_words) in SAID.items():
+            rank = bm25_ranking(talk_around(said))
+            for query in filter(None, (without_words, with_words)):
+                with self.subTest(language=language, query=query):
+                    by_words, by_ours = "t100" in rank(query)[:10], self.found(said, query)
+                    self.assertGreaterEqual(by_ours, by_words)
+                    more += by_ours > by_words
+        self.assertGreater(more, 0)
 
     def test_what_is_typed_goes_by_words(self):
         """A few words are looked for as they are, whatever comes near them in meaning."""
