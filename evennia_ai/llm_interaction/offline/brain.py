@@ -150,9 +150,11 @@ class _Speaker:
 
     def _is_named(self, line: Heard) -> bool:
         """Whether a line is said to the assistant alone, or holds what it is called."""
-        if line.verb not in ("says", "poses"):
-            return True
-        shown = comparable(line.text)
+        return line.verb not in ("says", "poses") or self._names_it(line.text)
+
+    def _names_it(self, text: str) -> bool:
+        """Whether a text holds what the assistant is called."""
+        shown = comparable(text)
         called = (comparable(name) for name in (self.talk.me, self.talk.place.get(form.CALLED, "")))
         return any(
             name and regex.search(bordered(name), shown, regex.V1 | regex.I) for name in called
@@ -343,7 +345,9 @@ class _Speaker:
             if who in own or is_pose or (hit.get("kind") or QUOTED[0]) not in QUOTED:
                 continue
             told, _ = self._without_opening(said)
-            if quote := _nearest(told, question, self.table, who, line.who, self.talk.people):
+            is_aside = line.verb == "says" and self._is_amid(line) and not self._names_it(said)
+            quote = _nearest(told, question, self.table, who, line.who, self.talk.people, is_aside)
+            if quote:
                 frame = self._variants("told")[who == line.who]
                 return frame.format(speaker=who, words=quote)
         return ""
@@ -356,6 +360,7 @@ def _nearest(
     who: str = "",
     asker: str = "",
     people: Sequence[str] = (),
+    is_aside: bool = False,
 ) -> str:
     """The sentences of a text that are near to a question; empty if none is.
 
@@ -363,6 +368,8 @@ def _nearest(
     among them; just as much is enough in the words of the `asker`, or of somebody (`who`) whom the
     question names. That name is not asked for: `my horse` is Bob's if Bob says so. The names of
     `people` who are here are in many lines: where more is asked, they alone make none near.
+    Of what others say among themselves (`is_aside`) one of several telling words is too little,
+    unless the question names who said it.
     What tells no more than the question, as a question without its mark, is no answer.
     """
     # Spanish `anda` is no form of the little word `and` of a text in English.
@@ -383,7 +390,8 @@ def _nearest(
     reminds = {stem(phrase[0], table.code) for phrase in phrases if len(phrase) == 1}
     asked, speaker = stems(question), {stem(word, table.code) for word in words(who)}
     asked = asked - reminds or asked
-    is_own = who == asker != "" or not asked.isdisjoint(speaker)
+    is_of_speaker = not asked.isdisjoint(speaker)
+    is_own = is_of_speaker or who == asker != ""
     asked -= speaker
     named = {stem(folded(word), table.code) for word in capitals(question)}
     parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
@@ -395,6 +403,8 @@ def _nearest(
     if not named.isdisjoint(common) or question.upper() == question.lower():
         least = NEAR_NAMED * len(asked)
     if not common or len(common) < least or (len(common) == least and not is_own):
+        return ""
+    if is_aside and not is_of_speaker and len(common) < min(2, len(asked)):
         return ""
     here = {stem(word, table.code) for name in people for word in words(name)}
     if common <= here and not asked <= here:

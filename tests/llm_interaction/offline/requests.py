@@ -73,13 +73,14 @@ def hit(text, who="Alice", memory_id="m1", at="2026-01-01T10:00:00", kind="messa
     return {"id": memory_id, "kind": kind, "speaker": who, "at": at, "text": text}
 
 
-def play(question, hits, who="Bob", before=(), seen=None):
+def play(question, hits, who="Bob", before=(), seen=None, people=()):
     """Run the tool loop for one question; returns the final words, None for silence.
 
     `hits` are what a search returns, `seen` what another tool does to its arguments; without it
-    there is nothing to look at.
+    there is nothing to look at. `people` are those here besides who asks.
     """
-    messages = [SYSTEM, *before, said(who, question), moment(who, answer=(who, question))]
+    newest = moment(who, *people, answer=(who, question))
+    messages = [SYSTEM, *before, said(who, question), newest]
     for _ in range(6):
         reply = respond(messages, TOOLS)
         if not reply.tool_calls:

@@ -413,6 +413,22 @@ class TestAnswers(unittest.TestCase):
                 play(text, [], who="Mira"), set().union(*(lines("unknown", c) for c in codes))
             )
 
+    def test_talk_of_others(self):
+        """Of what people say among themselves one of several telling words makes no answer."""
+        among = {"people": ("Tam",), "before": [said("Tam", "I could eat a horse.")]}
+        asked = "Aria, do you feed a dog?"
+        for told, question, kwargs, is_quoted in (
+            ("my dog died", asked, among, False),
+            ("my dog died", asked, {}, True),
+            ("Aria, I feed my dog bones.", asked, among, True),
+            ("my dog is at the mill", "Aria, where is my dog?", among, True),
+            ("my old dog is at the mill", "Aria, where is my old dog?", among, True),
+            ("my dog died", "Aria, which dog did Alice own?", among, True),
+        ):
+            with self.subTest(f"{told} | {question}"):
+                quote = play(question, [hit(told)], "Alice", **kwargs)
+                self.assertEqual("told me" in quote, is_quoted, quote)
+
 
 class TestSummaries(unittest.TestCase):
     def test_people_only(self):
