@@ -95,7 +95,7 @@ class Talk:
         plain, during = [self.answer_s() for _ in range(PLAIN_ANSWERS)], []
         self.fill_to(FULL)
         wait_for(self.script.at_tick(), ANSWER_S)
-        while self.script.runtime.behind is not None:
+        while self.script.runtime.summaries.running is not None:
             during.append(self.answer_s())
         return {"plain": plain, "during": during}
 

@@ -133,7 +133,7 @@ def tick(script: Any) -> None:
     """Run a tick, and what follows it in the background."""
     pump_until(lambda: script.runtime.lock.running is None, 60)
     wait_for(script.at_tick(), 60)
-    pump_until(lambda: script.runtime.behind is None, 60)
+    pump_until(lambda: script.runtime.summaries.running is None, 60)
 
 
 def talk(make: Any, model: ScriptedModel) -> tuple[Any, list[Sent]]:

@@ -188,7 +188,7 @@ def why(visit: Visit) -> Shown:
         "said": spoken(message, speaks),
         "is_reply": said_it,
         "lines": [(line, found[1] if (found := _SOURCE.match(line)) else "") for line in lines],
-        "prompt": whole_prompt(message, script.runtime),
+        "prompt": whole_prompt(message, script.prompts),
         "around": [_row(visit, each) for each in near],
     }
 
