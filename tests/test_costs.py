@@ -22,6 +22,7 @@ from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import KEEP_DAYS, JournalHandler
 from evennia_ai.rag_memory.ledger import PROPOSED, WITHDRAWN, LedgerHandler
+from evennia_ai.recall import RecallIndex, Turn
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import MANUAL, plan_compaction
 from evennia_ai.sleep.cycle import SLEEP_STEPS
@@ -275,6 +276,37 @@ class TestCosts(unittest.TestCase):
             views.add(private(["o1", "o2"]), 1)  # reads the ids of its people
             counts.append(steps(lambda _, v=views: v.add(private(["o1", "o2"]), 7), ""))
         self.assertLessEqual(max(counts), counts[0] + 3)
+
+
+class TestErasing(MemoryWorldTest):
+    """Files are rewritten where somebody is forgotten, and not for each text that changes."""
+
+    def test_the_recall_index(self):
+        """What is replaced or removed is marked; erasing rewrites the file, once."""
+        for size in SIZES:
+            index, done = RecallIndex(":memory:"), list[str]()
+            index.add("aria", [Turn(f"t{n}", "Bob", f"line {n}", 60.0 * n) for n in range(size)])
+            index._db.set_trace_callback(done.append)
+            for n in range(3):
+                index.add("aria", [Turn(f"t{n}", "Bob", f"another line {n}", 60.0 * n)])
+            index.remove("aria", ["t7"])
+            rewriting = ("VACUUM", "INSERT INTO said (said) VALUES ('optimize')")
+            self.assertEqual([done.count(each) for each in rewriting], [0, 0])
+            index.erase()
+            index.erase()
+            self.assertEqual([done.count(each) for each in rewriting], [1, 1])
+            index.close()
+
+    def test_what_is_taken_back(self):
+        """It leaves the index; no file is rewritten for it."""
+        erased = []
+        self.world.index.erase = lambda: erased.append(True)
+        entry = self.world.body.journal.add("Alice likes cider.")
+        wait_for(self.script.memory.remember_entry(entry))
+        self.assertIn(entry.id, self.world.indexed())
+        wait_for(self.script.memory.forget_entry(entry.id))
+        self.assertNotIn(entry.id, self.world.indexed())
+        self.assertEqual(erased, [])
 
 
 class TestCompactions(MemoryWorldTest):

@@ -90,7 +90,10 @@ class Mem0Backend:
 
     @inlineCallbacks
     def add(self, scope: str, turns: Sequence[Turn]) -> Steps[None]:
-        """Store turns, a batch at a time; one with a known id replaces the old one."""
+        """Store turns, a batch at a time; one with a known id replaces the old one.
+
+        The text of the old one leaves the file with the next deletion.
+        """
         turns = list(turns)
         for start in range(0, len(turns), ADD_BATCH):
             yield self._run(self._add, scope, turns[start : start + ADD_BATCH])
@@ -153,7 +156,7 @@ class Mem0Backend:
             ) from error
 
     def _add(self, scope: str, turns: Sequence[Turn]) -> None:
-        memory, is_replaced = self._open(), False
+        memory = self._open()
         last = {turn.id: turn for turn in turns}
         rows = {row["metadata"]["source_id"]: row for row in self._rows(scope, list(last))}
         for turn in last.values():
@@ -169,11 +172,8 @@ class Mem0Backend:
             if row:
                 if row["memory"] == text and row["metadata"].items() >= meta.items():
                     continue  # stored already as it is now
-                memory.delete(str(row["id"]))
-                is_replaced = True
+                self._delete_row(row)
             memory.add(text, agent_id=_agent(scope), metadata=meta, infer=False)
-        if is_replaced:
-            self._rewrite()
         self._drop_history()
 
     def _search(self, scope: str, query: str, limit: int, shown_to: str) -> list[Hit]:
@@ -206,21 +206,33 @@ class Mem0Backend:
         count = 0
         for start in range(0, len(ids), ADD_BATCH):
             for row in self._rows(scope, ids[start : start + ADD_BATCH]):
-                self._open().delete(str(row["id"]))
+                self._delete_row(row)
                 count += 1
         self._drop_history()
         self._rewrite()
         return count
 
+    def _delete_row(self, row: Mapping[str, Any]) -> None:
+        for file in self._files():
+            file.execute("PRAGMA user_version = 1")  # until it is rewritten
+        self._open().delete(str(row["id"]))
+
     def _rewrite(self) -> None:
-        """Rewrite the embedded store's file without what was deleted.
+        """Rewrite the embedded store's file without what was deleted, if anything was.
 
         SQLite's `secure_delete` would leave what it copied when it split a page.
         """
-        if self._folder:
-            client = self._open().vector_store.client
-            for collection in client._client.collections.values():
-                collection.storage.storage.execute("VACUUM")
+        for file in self._files():
+            if file.execute("PRAGMA user_version").fetchone()[0]:
+                file.execute("VACUUM")
+                file.execute("PRAGMA user_version = 0")
+
+    def _files(self) -> list[sqlite3.Connection]:
+        """The databases of the embedded store; none of a store on another machine."""
+        if not self._folder:
+            return []
+        client = self._open().vector_store.client
+        return [each.storage.storage for each in client._client.collections.values()]
 
     def _drop_history(self) -> None:
         """Empty Mem0's own history, in memory, which keeps each text once more."""

@@ -490,7 +490,6 @@ class LifeMemory(Memory):
                     "The search index cannot be written and may still find what was taken back; "
                     "the next night tries it again."
                 )
-            yield self._watched(self.recall.erase(), None)
             memories = self._life.mind.memories
             yield memories.delete(self.scope, gone)
             if not (yield memories.ids(self.scope)).isdisjoint(gone):

@@ -110,7 +110,11 @@ class RecallIndex:
         db.execute(f"PRAGMA user_version={version}")
         if is_other:
             db.execute("INSERT OR IGNORE INTO unclean VALUES (1)")
-        self._clean_up_if_possible()
+        try:
+            self._clean_up()
+        except sqlite3.OperationalError as error:  # on a full disk it is done the next time
+            if is_damage(error):
+                raise
         return db
 
     @contextmanager
@@ -126,8 +130,8 @@ class RecallIndex:
     def add(self, scope: str, turns: Iterable[Turn]) -> int:
         """Add turns to a scope (an assistant's stable id); returns how many were new or changed.
 
-        A known id replaces its old turn; of several with one id the last counts. Fields that are
-        not text are converted by `str`. Each 2,000 turns are one transaction.
+        A known id replaces its old turn, as `remove` does; of several with one id the last counts.
+        Fields that are not text are converted by `str`. Each 2,000 turns are one transaction.
         """
         by_id: dict[str, Turn] = {}
         for turn in turns:
@@ -168,8 +172,6 @@ class RecallIndex:
                 stems = dict.fromkeys(map(stem, turn_words(turn.text)))
                 query = "INSERT INTO said (rowid, stems) VALUES (?, ?)"
                 self._db.execute(query, (number, " ".join(stems)))
-        if replaced:  # it may be of somebody who was forgotten
-            self._clean_up_if_possible()
         if (kept := self._scopes.get(scope)) is not None:
             self._name(records, [(turn.speaker, turn.audience, turn.kind) for turn in fresh])
             kept.numbers = np.append(kept.numbers, new_numbers)
@@ -208,14 +210,6 @@ class RecallIndex:
             raise sqlite3.OperationalError("the index is in use")
         with self._db:
             self._db.execute("DELETE FROM unclean")
-
-    def _clean_up_if_possible(self) -> None:
-        """The same; on a full disk it is done the next time."""
-        try:
-            self._clean_up()
-        except sqlite3.OperationalError as error:
-            if is_damage(error):
-                raise
 
     def remove(self, scope: str, ids: Iterable[str]) -> int:
         """Remove turns; returns how many. Single words of them stay in the file until `erase`."""

@@ -25,6 +25,7 @@ from evennia_ai.history.stored import unseal
 from evennia_ai.models import Event, Spend
 from evennia_ai.privacy.export import export_folder
 from evennia_ai.privacy.requests import REPORT, ForgettingJob, enqueue, forget_queued, queued
+from evennia_ai.recall import RecallIndex
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.turns.spend_book import FORGOTTEN, Amount
 from tests.asked import source_of
@@ -151,11 +152,17 @@ class TestPlayers(ForgettingGameTest):
         self.assertTold("aiforget/export Char2", "Only admins")
 
     def test_nothing_is_left(self):
-        """Of what was said aloud and whispered, to two assistants, under two names; proven."""
+        """Of what was said aloud and whispered, to two assistants, under two names; proven.
+
+        The file of the search index is rewritten once for both.
+        """
         self.lived()
         path = self.exported()
         self.assertIn(SECRET, self.everything())
-        shown = self.forget_me()
+        erase = patch.object(RecallIndex, "erase", autospec=True, side_effect=RecallIndex.erase)
+        with erase as erased:
+            shown = self.forget_me()
+        self.assertEqual(erased.call_count, 1)
         self.assertIn("Proven by `compact/verify` for Aria, Borg", shown)
         self.assertIn("The database keeps deleted rows", shown)  # it is in memory
         self.assert_forgotten()

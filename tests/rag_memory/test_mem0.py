@@ -85,6 +85,7 @@ class TestDelete(StoreCase):
         self.assertTrue(self.grep())
         self.assertEqual(self.delete(*(f"j{n}" for n in range(1, 30)), "unknown"), 29)
         self.add(item("j0", "another thing"))
+        self.delete("unknown")
         self.assertEqual(self.grep(), [])
         self.reopened()
         self.assertEqual(self.ids(), {"j0", "k"})
@@ -111,6 +112,28 @@ class TestDelete(StoreCase):
             self.add(*said[30:])
             self.assertEqual(self.delete(*(each.id for each in said)), 60)
             self.assertEqual(self.grep(), [], seed)
+
+    def test_when_the_file_is_rewritten(self):
+        """By the first deletion after one was deleted or replaced, also in an earlier process."""
+        self.add(item("j1", "a silver key"), item("j2", "a brown dog"))
+        done = []
+
+        def watched():
+            for file in wait_for(self.store._run(self.store._files)):
+                file.set_trace_callback(done.append)
+
+        for work, count in (
+            (lambda: self.delete("unknown"), 0),
+            (lambda: self.add(item("j1", "a golden key")), 0),
+            (self.reopened, 0),
+            (lambda: self.delete("unknown"), 1),
+            (lambda: self.delete("j2"), 1),
+            (lambda: self.delete("j2"), 0),
+        ):
+            done.clear()
+            watched()
+            work()
+            self.assertEqual(done.count("VACUUM"), count)
 
     def test_killed_between_deleting_and_rewriting(self):
         """What is asked for again is taken out of the file, though the store holds it no more."""

@@ -144,7 +144,7 @@ class TestFile(FileCase):
 
 class TestRemoval(FileCase):
     def test_what_is_replaced(self):
-        """A turn whose text changed leaves no word of the former one in any file, without more."""
+        """A turn whose text changed leaves no word of the former one in a file that is closed."""
         index = self.filled()
         index.add("aria", [Turn("m1", "Bob", f"the {SECRET} is under the stairs", 1.0)])
         index.add("aria", [Turn("m1", "Bob", "the cat is under the stairs", 1.0)])
