@@ -67,6 +67,7 @@ from evennia_ai.history.audience import STAFF, is_private, members
 from evennia_ai.history.messages import UNSEEN, Speaker, utc_iso
 from evennia_ai.language.script import folded
 from evennia_ai.language.times import spoken_time, spoken_units
+from evennia_ai.language.words import without_article
 from evennia_ai.life import Named, Told
 from evennia_ai.llm_interaction.reply import clean_reply, pieces, speakable
 from evennia_ai.rag_memory.entities import Profile, bare, is_named
@@ -86,7 +87,6 @@ DARK = "a place too dark to see"
 # Evennia finds links (|lc, |lu, |lt, |le) after it has turned doubled pipes into single ones, so
 # doubling does not protect them: the pipe before such a tag becomes a broken one.
 _LINK_TAG = re.compile(r"\|(?=l[cute])")
-_ARTICLE = re.compile(r"^(?:the|an?|some|another|my|your)\s+", re.IGNORECASE)
 # What `rpsystem` puts before a speech for the speaker's name.
 _OWN_REFERENCE = re.compile(r"[/@]me\s+", re.IGNORECASE)
 # What a player types to carry things, and Evennia's commands for it, for a game without its own.
@@ -672,7 +672,7 @@ class GameHandler:
         wanted, body = name.strip(), self.character
         among = list(dict.fromkeys(among))
         objects = [o for o in among if wanted in (stable_id(o), face_of(o, body))]
-        for called in (wanted, _ARTICLE.sub("", wanted)):
+        for called in (wanted, without_article(wanted)):
             if not objects:
                 hits = body.search(called, candidates=among, quiet=True)
                 objects = [obj for obj in hits if obj in among]

@@ -22,6 +22,14 @@ _TOKEN = regex.compile(
     rf"|{_LETTER}[[\p{{L}}\p{{N}}\p{{M}}]--[{_EASTERN}{_SOUTHERN}]]*",
     regex.V1,
 )
+# A word, or a letter of a script without spaces and of Hangul.
+UNIT = regex.compile(
+    rf"{_LETTER}[[\p{{L}}\p{{N}}\p{{M}}]--[{_EASTERN}{_SOUTHERN}]]*"
+    rf"|[{_EASTERN}{_SOUTHERN}]\p{{M}}*",
+    regex.V1,
+)
+# More of a word behind a name: an ending or a particle.
+JOINED = regex.compile(rf"['’-]?[\p{{L}}--[\p{{Han}}{_SOUTHERN}]]", regex.V1)
 _ASCII = re.compile("[a-z0-9]+")
 _PARTED = regex.compile(rf"[{_EASTERN}{_SOUTHERN}]")
 _UNPARTED = regex.compile(
@@ -47,6 +55,10 @@ _DIGIT = regex.compile(r"[^\P{Nd}0-9]")
 # Ends of sentences: before a blank, or, in scripts without, anywhere.
 CLOSERS = "\"'”’»«›)\\]」』】"
 SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<=[。！？])[{CLOSERS}]*\s*")
+# Ends behind which nothing goes on: neither an abbreviation nor a pause.
+FULL_STOP = regex.compile(
+    rf"(?<=(?<!\.)[.!?؟۔।॥՞።][{CLOSERS}]*)\s+(?![\p{{Ll}}\s])|(?<=[。！？][{CLOSERS}]*)(?![{CLOSERS}])\s*"
+)
 _BEHIND_MARK = regex.compile(rf"(?r)[^{CLOSERS}\s]")
 _QUESTION_MARKS = tuple("?？؟⸮՞\u037e")
 _LAST_LETTER, _GREEK = regex.compile(r"(?r)\w"), regex.compile(r"\p{Greek}")

@@ -10,7 +10,10 @@ import snowballstemmer
 
 from evennia_ai.language.script import (
     FORM_LETTERS,
+    FULL_STOP,
+    JOINED,
     SENTENCE_END,
+    UNIT,
     akin,
     folded,
     is_asked,
@@ -41,6 +44,8 @@ _INNER = re.compile(r"(?<=[\w,;)'’]\s)[^\W\d_]\w*")
 MOST_WORDS = 400
 # The same as `SENTENCE_END` for plain letters, ten times as fast: every text of an index is read.
 _PLAIN_END = re.compile(r"(?<=[.!?;])[\"')]*\s+")
+# What sets words off from what stands around them.
+_SET_OFF = " ,،、，:：;；–—-"
 # What marks a cut in an excerpt.
 CUT = "…"
 # An escape in JSON: both halves of a character, half of one or a NUL, or any other.
@@ -122,11 +127,49 @@ def _stemmer(code: str) -> Callable[[str], str]:
     return lambda word: person.sub("", folded(by_ending(word)))
 
 
+def parted(lines: Iterable[str], text: str) -> tuple[str, str, str]:
+    """What stands before, in and behind the words of a text, in the first line that has them.
+
+    They stand there in a row; forms of a word count as the word, in scripts without spaces each
+    letter counts, marks do not. Three empty texts if no line has them.
+    """
+    for line in lines:
+        code, places = table_of(line).code, [word.span() for word in UNIT.finditer(line)]
+        said, wanted = (
+            [stem(folded(word), code) for word in UNIT.findall(each)] for each in (line, text)
+        )
+        for at in range(len(said)):
+            stretch = slice(at, at + len(wanted))
+            if wanted and said[stretch] == wanted:
+                start, end = places[stretch][0][0], places[stretch][-1][1]
+                return line[:start], line[start:end], line[end:]
+    return "", "", ""
+
+
+def to_end(words: str, behind: str) -> str:
+    """Words of a line up to the end of their sentence: what follows may turn their sense."""
+    rest: str = FULL_STOP.split(behind, 1)[0]
+    return (words + rest).strip(_SET_OFF)
+
+
+def message_in(before: str, words: str, behind: str, to: str) -> str:
+    """Words of a line with all that their sentences tell somebody.
+
+    From directly behind the name to the end; from the beginning of the sentence where the name does
+    not stand before the words, or goes on with a particle.
+    """
+    told = FULL_STOP.split(before + words[:1])[-1].removesuffix(words[:1])
+    _, name, rest = parted([told], to)
+    if name and not JOINED.match(rest):
+        told = rest
+    return to_end(told + words, behind)
+
+
 def without_article(name: str) -> str:
     """A name without the little word that it may begin with: `a slender innkeeper`."""
-    first, _, rest = name.partition(" ")
-    if rest and folded(first) in STOP_WORDS:
-        return rest
+    first, _, rest = name.strip().partition(" ")
+    if rest and any(folded(first) in table.stop for table in tables().values()):
+        return rest.strip()
     return name
 
 

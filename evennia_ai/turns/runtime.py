@@ -103,15 +103,29 @@ CUE_CHARS = 300
 HOUR_S = 3600.0
 # How long a yes confirms what the asker was last asked.
 CONFIRM_S = 120.0
-# A line that confirms holds words of these two lists alone, and one of the first at least.
-YES = frozenset(phrase for phrase in each_phrase("yes") if " " not in phrase)
-BESIDE = frozenset(
-    word
-    for key in ("yes", "please", "thanks")
-    for phrase in each_phrase(key)
-    for word in phrase.split()
-)
 _SEPARATORS = re.compile(r"[\s.,:;!?¡¿…。、，！؟-]+")
+_COURTESIES = ("yes", "please", "thanks")
+# Words that may stand beside a yes.
+BESIDE = frozenset(
+    word for key in _COURTESIES for phrase in each_phrase(key) for word in phrase.split()
+)
+
+
+def _spaced(text: str) -> str:
+    """The words of a text, folded, each with a blank before, and one behind the last."""
+    return _SEPARATORS.sub(" ", f" {folded(text)} ")
+
+
+def _any_of(*keys: str) -> str:
+    """A pattern for a phrase of these lists, with a blank before."""
+    phrases = (_spaced(phrase).rstrip() for key in keys for phrase in each_phrase(key))
+    return f"(?:{'|'.join(map(re.escape, phrases))})(?= )"
+
+
+# A line that confirms is made of such phrases alone, and one of them is a yes.
+_CONFIRMS = re.compile(
+    rf"(?:{_any_of(*_COURTESIES)})*{_any_of('yes')}(?:{_any_of(*_COURTESIES)})* "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +188,9 @@ class Proposal:
         """
         if not 0 <= now - self.at <= CONFIRM_S:
             return False
-        name = set(_SEPARATORS.split(folded(own)))
-        said = set(filter(None, _SEPARATORS.split(folded(" ".join(lines))))) - name
-        return bool(said & YES) and said <= YES | BESIDE
+        name = _spaced(own).split()
+        said = [word for word in _spaced(" ".join(lines)).split() if word not in name]
+        return _CONFIRMS.fullmatch(_spaced(" ".join(said))) is not None
 
 
 @dataclass

@@ -34,12 +34,12 @@ _GLUED = r"(?:(?!\p{Lu}|\p{Ll})[\w\p{M}]){1,3}\s*[,،、，]"
 _CALLED = regex.compile(rf"\s*(?:$|[{_SET_OFF}]|{_GLUED})")
 _OWNS = ("'s", "’s")
 # Names in a row, with a mark or a word for `and` between.
-_AND = r"[,،、，&]|\b(?:and|und|y|e|et|i|и|ve|و|और)\b|和|と|와|과|และ"
-_LISTED = regex.compile(rf"{_MARK}(?:\s*(?:{_AND})\s*{_MARK})+")
+_AND = "|".join((r"[,،、，&]", *map(bordered, each_phrase("and"))))
+_LISTED = regex.compile(rf"{_MARK}(?:\s*(?:{_AND})\s*{_MARK})+", regex.V1)
 _NAMES = rf"({_NAME}(?:\s*(?:{_AND})\s*{_NAME})*)"
 # Names that stand, as words of their own, at the beginning and at the end of a line.
-_FIRST = regex.compile(rf"([^{_NAME}{_ALL}]*){_NAMES}\s")
-_LAST = regex.compile(rf"\s{_NAMES}[^\w{_NAME}{_ALL}]*$")
+_FIRST = regex.compile(rf"([^{_NAME}{_ALL}]*){_NAMES}\s", regex.V1)
+_LAST = regex.compile(rf"\s{_NAMES}[^\w{_NAME}{_ALL}]*$", regex.V1)
 _PART_ENDS = regex.compile(f"[{''.join(_COMMAS)}]")
 _ENDS = regex.compile(r"(?<=[.!?;؟।])\s+|(?<=[。！？])")
 

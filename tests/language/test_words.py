@@ -2,11 +2,17 @@
 
 import unittest
 
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evennia_ai.language.script import UNIT
 from evennia_ai.language.words import (
     CUT,
     asks,
     excerpt,
     is_form,
+    message_in,
+    parted,
     stem,
     telling_words,
 )
@@ -71,6 +77,99 @@ class TestWords(unittest.TestCase):
             ("happi", "happiness", "happy"),
         ):
             self.assertEqual(len({stem(form) for form in forms}), 1, forms)
+
+
+# What somebody typed, words of it, whom they are for, and what is told.
+MESSAGES = (
+    (
+        "Aria, tell Bram I will not come tonight. Thanks!",
+        "come tonight",
+        "I will not come tonight.",
+    ),
+    ("tell bram i will come. not!", "I will come", "i will come. not!"),
+    ("Tell Bram I owe approx. ten crowns... or not.", "ten", "I owe approx. ten crowns... or not."),
+    ("I will not come, tell Bram. Good night.", "come", "I will not come, tell Bram."),
+    ("Tell Bram I am late. Do not wait! Bye.", "I am late; do not", "I am late. Do not wait!"),
+    ('Tell Bram "I am late." Bye.', "I'm am late", ""),
+    ('Tell Bram "I am late." Bye.', "I am late", '"I am late."'),
+    ("Bram's dog is not ill. Tell Bram.", "dog is", "Bram's dog is not ill."),
+    ("Sag Bram, ich komme morgen nicht.", "ich komme morgen", "ich komme morgen nicht."),
+    ("Sag Bram, dass Greta mir nichts schuldet", "Greta mir", "dass Greta mir nichts schuldet"),
+    ("Dis à Bram que je ne viens pas. Merci !", "je ne viens", "que je ne viens pas."),
+    ("Скажи Браму, что я не приду. Спасибо", "приду", "что я не приду."),
+    (
+        "ブラムに明日は行かないと伝えて。ありがとう",
+        "明日は行か",
+        "ブラムに明日は行かないと伝えて。",
+    ),
+    ("告诉布拉姆我明天不来。谢谢", "明天", "我明天不来。"),
+    ("브람에게 내일 안 간다고 전해줘", "내일", "브람에게 내일 안 간다고 전해줘"),
+    ("บอกแบรมว่าฉันไม่มา", "ฉัน", "ว่าฉันไม่มา"),
+    ("Bram'a yarın gelmeyeceğimi söyle", "yarın", "Bram'a yarın gelmeyeceğimi söyle"),
+    ("Dile a Bram que no voy. Gracias", "voy", "que no voy."),
+)
+NAMES = "Bram", "Брам", "ブラム", "布拉姆", "브람", "แบรม"
+# What turns the sense of what was typed: it is not there in a row.
+TURNED = (
+    ("tell Bram I will come to the party", "I will not come to the party"),
+    ("tell Bram I will not come", "I will come"),
+    ("tell Bram I owe Alice ten crowns", "Alice owes me ten crowns"),
+    ("tell Bram that I have not got the money for Greta", "I got the money for Greta"),
+    ("Sag Bram, ich komme nicht mit Greta", "ich komme mit Greta"),
+    ("Sag Bram, Greta schuldet Udo Geld", "Udo schuldet Greta Geld"),
+    ("Dis à Bram que je ne viens pas demain", "je viens demain"),
+    ("Скажи Браму, что я не приду завтра", "я приду завтра"),
+    ("ブラムに明日は行かないと伝えて", "明日は行くと伝えて"),
+    ("告诉布拉姆我明天不来", "我明天来"),
+)
+PIECES = (
+    "Bram",
+    "not",
+    "I come",
+    "nicht",
+    "行かない",
+    "не",
+    "Mr.",
+    ". ",
+    ", ",
+    "! ",
+    "。",
+    "… ",
+    " ",
+)
+
+
+class TestTyped(unittest.TestCase):
+    """Words in a row of a line, and all that its sentences say."""
+
+    def test_messages(self):
+        """No word from the name, or else the beginning, to the end of the sentence is left out."""
+        for line, text, told in MESSAGES:
+            before, words, behind = parts = parted(["Good evening.", line], text)
+            with self.subTest(line, text=text):
+                name = next((name for name in NAMES if name in line), "Bram")
+                self.assertEqual("".join(parts), line if told else "")
+                self.assertEqual(message_in(before, words, behind, name), told)
+
+    def test_turned(self):
+        """Words left out, put in or put elsewhere are not what was typed."""
+        for line, text in TURNED:
+            self.assertEqual(parted([line], text), ("", "", ""), text)
+        self.assertEqual(parted(["I will not", "come tonight"], "not come"), ("", "", ""))
+        self.assertEqual(parted(["Good evening."], "!?"), ("", "", ""))
+
+    @given(st.lists(st.sampled_from(PIECES)).map("".join), st.integers(0, 9), st.integers(1, 9))
+    def test_to_the_end(self, line, first, size):
+        """What is told stands in the line as typed, holds the words, and ends with a sentence."""
+        words = UNIT.findall(line)[first : first + size]
+        before, found, behind = parted([line], " ".join(words))
+        self.assertEqual(before + found + behind, line if words else "")
+        told = message_in(before, found, behind, "Bram")
+        if words:
+            place = line.index(told, max(0, len(before) - len(told)))
+            self.assertLessEqual(place, len(before))
+            rest = line[place + len(told) :].lstrip(" ,…")
+            self.assertTrue(not rest or told[-1] in ".!。", (line, told, rest))
 
 
 class TestForms(unittest.TestCase):

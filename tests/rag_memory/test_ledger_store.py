@@ -86,8 +86,9 @@ class TestProposals(AssistantTest):
         return self.script.ledger.entries()[-1]
 
     def test_asked_for_in_own_words(self):
-        """It holds at once, as theirs, and nobody else is told of it."""
-        entry = self.propose("Aria, remember that I like jazz", "Char likes jazz")
+        """It holds at once, as theirs and as they spelled it, and nobody else is told of it."""
+        entry = self.propose("Aria, remember that I LIKE jazz, not.  Thanks!", "I like jazz")
+        self.assertEqual(entry.text, "I LIKE jazz, not.")
         self.assertEqual((entry.state, entry.by.key), ("approved", "Char"))
         self.assertEqual(entry.audience, private([stable_id(self.char1)]))
         self.assertEqual(pinned(self.script, PUBLIC), [])
@@ -103,8 +104,14 @@ class TestProposals(AssistantTest):
 
     def test_what_was_not_said_waits(self):
         """A note in other words than the asker's is the assistant's, and waits."""
-        entry = self.propose("Aria, remember that I like jazz", "Guests pay Char double")
-        self.assertEqual((entry.state, entry.by.key), ("proposed", "Aria"))
+        for said, text in (
+            ("Aria, remember that I like jazz", "Guests pay Char double"),
+            ("Aria, remember that I do not like jazz", "I like jazz"),
+            ("Aria, I owe Bob ten crowns", "Bob owes Char ten crowns"),
+        ):
+            with self.subTest(text):
+                entry = self.propose(said, text)
+                self.assertEqual((entry.state, entry.by.key), ("proposed", "Aria"))
 
     def test_no_note_of_a_talk_binds_others(self):
         """Whatever a player has it remember is shown to nobody else unless staff approve it."""
@@ -116,7 +123,7 @@ class TestProposals(AssistantTest):
 
     def test_whispered(self):
         """What was asked in private stays there."""
-        self.model.answers = [call("propose_ledger_entry", text="Char is afraid of cats"), ""]
+        self.model.answers = [call("propose_ledger_entry", text="I am afraid of cats"), ""]
         line = "remember that I am afraid of cats"
         self.char1.at_say(line, receivers=[self.aria], whisper=True)
         self.tick()

@@ -17,9 +17,9 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import ASKER, FOR, Message, Speaker
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.times import EXAMPLES, due
+from evennia_ai.language.words import message_in, parted
 from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.tools.base import Text, Tool, ToolContext
-from evennia_ai.turns.tools.execution import is_own_wording
 
 NAME, OPEN = "errands", "open"
 # Characters of an errand, open ones of each author, and how long one waits.
@@ -135,19 +135,26 @@ class TellLater(Tool):
     concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str, to: str = "", when: str = "") -> str:
-        """Keep it, if it is the wish of the one who asks in their own words."""
+        """Keep it, if the one who asks typed these words in a row in this turn.
+
+        What somebody else gets is what was typed, to the end of the sentence: no word of it that
+        may turn its sense is left out.
+        """
         if ctx.asker is None:
             raise ToolError("nobody asked for this; speak, pose or call noop")
         by = Speaker(ctx.asker_name(), ctx.asker)
         if to.strip().lower() in (*_ME, by.key.lower(), by.id):
             to = by.id
+        lines = ctx.own_lines(posed=False)
         for words in (text, to):
-            if words != by.id and not is_own_wording(words, ctx):
+            if words != by.id and not any(parted(lines, words)):
                 raise ToolError(f"{by.key} did not say `{words[:60]}`; use their own words")
+        before, words, behind = parted(lines, text)
         person, time = by, "when they come"
         if to != by.id:
             person = ctx.game.player_called(to)
-        errand = take(ctx.script, by, person, text, when)
+            words = message_in(before, words, behind, to)
+        errand = take(ctx.script, by, person, words, when)
         if errand.due:
             time = "at that time"
         return f"Kept; {person.key} gets these words {time}. You need not do it: {errand.text}"

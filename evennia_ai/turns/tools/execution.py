@@ -32,7 +32,7 @@ from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message
 from evennia_ai.language.script import is_unparted, normalized
 from evennia_ai.language.tables import table_of
-from evennia_ai.language.words import content_words, is_common, stem, words
+from evennia_ai.language.words import content_words, is_common, words
 from evennia_ai.life import Named
 from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.runtime import BESIDE, Proposal
@@ -523,20 +523,3 @@ def _bordered(name: str, owners: Iterable[Named]) -> str:
     if is_unparted(name[-1]) or regex.match(r"\p{Hangul}", name[-1]):
         behind = r"(?![\p{M}\p{Cf}])"
     return f"{before}{regex.escape(name)}{behind}"
-
-
-def is_own_wording(text: str, ctx: ToolContext, beside: str = "") -> bool:
-    """Whether the one who asks typed these words in this turn: as they are, or each that tells.
-
-    The words `beside` may stand in the text without being typed.
-    """
-    said = " ".join(ctx.own_lines(posed=False))
-    if " ".join(text.casefold().split()) in " ".join(said.casefold().split()):
-        return True
-    table = table_of(said)
-
-    def stems(of: Iterable[str]) -> set[str]:
-        return {stem(word, table.code) for word in of}
-
-    wanted = stems(content_words(text, table)) - stems(words(beside))
-    return bool(wanted) and wanted <= stems([*content_words(said, table), *words(said)])

@@ -4,7 +4,7 @@ from typing import Any
 
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Speaker
-from evennia_ai.language.words import words
+from evennia_ai.language.words import parted, to_end, words
 from evennia_ai.rag_memory.entities import observe
 from evennia_ai.rag_memory.journal import OWN, RECALLED, score_importance
 from evennia_ai.rag_memory.ledger import (
@@ -14,7 +14,6 @@ from evennia_ai.rag_memory.ledger import (
 )
 from evennia_ai.rag_memory.provenance import is_recalled
 from evennia_ai.turns.tools.base import Scale, Text, Tool, ToolContext
-from evennia_ai.turns.tools.execution import is_own_wording
 
 # Newest entries among which the same words are looked for: two pages.
 _JOURNAL_SEEN = 100
@@ -108,13 +107,16 @@ class ProposeLedgerEntry(Tool):
     concludes = tells_nothing_new = True
 
     def run(self, ctx: ToolContext, text: str) -> str:
-        """Approved at once as a private note of the asker, if these words are their own.
+        """Approved at once as a private note of the asker, if they typed these words in a row.
 
-        Any other note is the assistant's, for those who hear the turn, and waits for staff.
+        It then holds all up to the end of the sentence, as they spelled it. Any other note is the
+        assistant's, for those who hear the turn, and waits for staff.
         """
         by, state = Speaker(ctx.character.key, ctx.character.stable_id), PROPOSED
         about, audience = [*ctx.game.people_named(text)], ctx.audience
-        if is_own := is_own_wording(text, ctx, beside=ctx.asker_name()):
+        _, own, behind = parted(ctx.own_lines(posed=False), text)
+        if own:
+            text = to_end(own, behind)
             by, state = Speaker(ctx.asker_name(), ctx.asker or ""), APPROVED
             about, audience = [by.id], private([by.id])
         note = ctx.script.ledger.add(
@@ -129,6 +131,6 @@ class ProposeLedgerEntry(Tool):
         if state == PROPOSED:
             ctx.script.report_proposal(note)
             state += "; staff will decide"
-        elif is_own:
+        elif own:
             state += f", for talk with {by.key} alone"
         return f"Note {note.id} is {state}."

@@ -23,6 +23,7 @@ from evennia_ai.cards.card import read_card
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.history.audience import PUBLIC, private
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
+from evennia_ai.language.tables import each_phrase, tables
 from evennia_ai.llm_interaction.reply import MACHINE_TEXT, clean_reply, fault
 from evennia_ai.rag_memory.entities import new_profile, observe
 from evennia_ai.rag_memory.ledger import TEXT_CHARS
@@ -607,6 +608,10 @@ NO_YES = (
     "Aria, si tu veux",
     "Aria, please",
     "Aria, yes I know Bob, he is nice",
+    "Aria, do it not",
+    "Aria, yes but no",
+    "Aria, I will do it",
+    "Mach das nicht, Aria",
 )
 
 
@@ -666,6 +671,17 @@ class TestConfirmed(AttackTest):
             "हाँ",
         ):
             self.assertTrue(asked.is_confirmed([text], "Aria", 1.0), text)
+
+    def test_each_yes(self):
+        """Each yes of each language confirms, alone and beside a name; a please alone does not."""
+        asked = Proposal("give", "{}", 0.0)
+        for code, table in tables().items():
+            for yes in table.get("words", "yes").split("|"):
+                for line in (yes, f"{yes.capitalize()}, Aria!"):
+                    self.assertTrue(asked.is_confirmed([line], "Aria", 1.0), (code, line))
+                self.assertFalse(asked.is_confirmed([f"{yes} xyz"], "Aria", 1.0), (code, yes))
+            for please in {*table.phrases("please")} - each_phrase("yes"):
+                self.assertFalse(asked.is_confirmed([please], "Aria", 1.0), (code, please))
 
     def test_other_names(self):
         """What was confirmed is done by whatever name the model calls it then."""
