@@ -12,6 +12,7 @@ from typing import Protocol
 
 from evennia_ai.history.messages import MEMORIES, Message, ToolTraits
 from evennia_ai.history.stored import as_dicts
+from evennia_ai.language.script import runs
 from evennia_ai.language.words import asks, sentences, telling_words
 from evennia_ai.rag_memory.journal import JournalHandler
 from evennia_ai.recall.values import Hit
@@ -32,7 +33,9 @@ def is_recalled(
     retrieved: Iterable[Hit],
     traits: ToolTraits,
 ) -> bool:
-    """Whether a note of a turn rests on memories rather than on what was said or seen in it.
+    """Whether a note of a turn repeats memories, and nothing that was said or seen in it.
+
+    It repeats what it has five words in a row of (`language.script.runs`).
 
     Args:
         note: Its text.
@@ -41,16 +44,19 @@ def is_recalled(
         retrieved: The memories in its prompt, and those it found.
         traits: Which tools give out memories.
     """
-    heard = [_said(statement_of(m)) for m in messages if m.id in answered]
+    fresh = [statement_of(m).content for m in messages if m.id in answered]
     since = dropwhile(lambda m: m.id not in answered, messages)
     # What a tool found elsewhere than in memory.
-    seen = [m.content for m in since if m.role == "tool" and m.name not in traits.recalls]
+    fresh += [m.content for m in since if m.role == "tool" and m.name not in traits.recalls]
     replies = (m for m in reversed(messages) if m.metadata.get(MEMORIES))
     items = (item for m in islice(replies, _REPLIES) for item in as_dicts(m.metadata[MEMORIES]))
-    shown = [hit.line for hit in (*retrieved, *map(Hit.from_dict, items))]
-    wanted = telling_words(note)
-    share = _share(wanted, shown)
-    return share >= LEAST_SHARE and share > _share(wanted, [*heard, *seen])
+    shown = [hit.text for hit in (*retrieved, *map(Hit.from_dict, items))]
+    return _repeats(note, shown) and not _repeats(note, fresh)
+
+
+def _repeats(note: str, texts: Iterable[str]) -> bool:
+    own = runs(note)
+    return any(not own.isdisjoint(runs(text)) for text in texts)
 
 
 def _share(wanted: Collection[str], texts: Iterable[str]) -> float:

@@ -50,10 +50,9 @@ class TestRecalled(unittest.TestCase):
         return heard(text, speaker=Speaker("Alice", "o1"))
 
     def test_asked(self):
-        """A question tells nothing: what is noted then comes from memory, in whatever words."""
-        asked = self.said("Aria, is my drink plum brandy?")
+        """A question tells nothing: what is noted then, in a memory's words, comes from it."""
+        asked = self.said("Aria, is it so that my favourite drink is plum brandy?")
         self.assertTrue(self.is_recalled(self.NOTE, asked))
-        self.assertTrue(self.is_recalled("Plum brandy: Alice drinks it.", asked))
         self.assertFalse(self.is_recalled("Bob keeps bees.", asked))
         self.assertFalse(self.is_recalled("Oh well.", asked))
         self.assertFalse(self.is_recalled(self.NOTE, asked, memories=()))
@@ -67,12 +66,46 @@ class TestRecalled(unittest.TestCase):
     def test_found_by_a_tool(self):
         """What a tool saw elsewhere is news; what it found in memory is not."""
         note, asked = "Alice keeps plum brandy in a cellar.", self.said("What do I keep?")
+        kept = told("Alice: I keep plum brandy in a cellar.")
         look, found = (
             replace(result("c1", "Alice keeps plum brandy in a cellar"), name=name)
             for name in ("look", "search_memory")
         )
-        self.assertFalse(self.is_recalled(note, asked, look))
-        self.assertTrue(self.is_recalled(note, asked, found))
+        self.assertFalse(self.is_recalled(note, asked, look, memories=[kept]))
+        self.assertTrue(self.is_recalled(note, asked, found, memories=[kept]))
+
+    def test_in_any_language(self):
+        """A memory's wording is recalled; news of what it tells of is not, however short."""
+        for memory, repeated, said, news in (
+            (
+                "My boat is called Heron and lies at the quay.",
+                "Alice's boat is called Heron and lies at the quay.",
+                "I sold it.",
+                "Alice sold her boat, the Heron, that lay at the quay.",
+            ),
+            (
+                "Mein Boot heißt Reiher und liegt am Kai.",
+                "Annas Boot heißt Reiher und liegt am Kai.",
+                "Ich habe es verkauft.",
+                "Anna hat ihr Boot verkauft, den Reiher, der am Kai lag.",
+            ),
+            (
+                "我的船名叫苍鹭，现在停在老码头边上。",
+                "小明的船名叫苍鹭，现在停在老码头边上。",
+                "卖掉了。",
+                "小明卖掉了停在老码头的船苍鹭。",
+            ),
+            (
+                "私の舟の名前はサギで、古い桟橋にあります。",
+                "花子の舟の名前はサギで、古い桟橋にあります。",
+                "売りました。",
+                "花子は桟橋の舟サギを売りました。",
+            ),
+        ):
+            with self.subTest(memory):
+                heard = self.said(said)
+                self.assertTrue(self.is_recalled(repeated, heard, memories=[told(memory)]))
+                self.assertFalse(self.is_recalled(news, heard, memories=[told(memory)]))
 
     def test_hits_in(self):
         """Those of a search, of an opened text and what stands around it, or of plain words."""
