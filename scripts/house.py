@@ -3,8 +3,9 @@
     python scripts/house.py [FOLDER OF A CHECKOUT]
 
 Size is counted in nodes of the syntax tree, which no layout changes. Imports for the type checker
-alone, and those inside functions, count too. The modules that a heard line and a compaction pass
-are those of whose functions one is called on the reactor's thread (`modules_passed`).
+alone, and those inside functions, count too. The modules that a heard line, a compaction and a
+search pass are those of whose functions one is called (`modules_passed`); they are printed in the
+order of their first calls, each with the function that was called first.
 """
 
 import ast
@@ -12,11 +13,14 @@ import configparser
 import contextlib
 import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+
+from twisted.internet.defer import maybeDeferred
 
 HERE = Path(__file__).parents[1]
 LONG_LINES = 60  # of a function without its docstring
@@ -54,14 +58,26 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or begin) - begin
 
 
-def modules_passed(work: Callable[[], Any]) -> set[str]:
-    """The package's modules of whose functions one is called on this thread while work runs."""
+class AtOnce:
+    """A worker that has no thread: what is submitted is done at once, so that it is profiled."""
+
+    submit = submit_later = staticmethod(maybeDeferred)
+
+
+def modules_passed(work: Callable[[], Any]) -> dict[str, str]:
+    """The package's modules of whose functions one is called on this thread while work runs.
+
+    They are in the order of their first calls, each with the function that was called first.
+    """
     folder = str(HERE / "evennia_ai")
-    files: set[str] = set()
+    first: dict[str, str] = {}
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
-            files.add(frame.f_code.co_filename)
+        code = frame.f_code
+        is_named = not code.co_name.startswith("<")  # as "<module>" and "<lambda>" do
+        if event == "call" and is_named and code.co_filename.startswith(folder):
+            file = str(Path(code.co_filename).relative_to(folder))
+            first.setdefault(file, code.co_qualname.partition(".<locals>")[0])
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -69,8 +85,19 @@ def modules_passed(work: Callable[[], Any]) -> set[str]:
         work()
     finally:
         sys.setprofile(before)
-    names = {str(Path(file).relative_to(folder)) for file in files if file.startswith(folder)}
-    return names - {FAKES}
+    first.pop(FAKES, None)
+    return first
+
+
+def shown_way(passed: dict[str, str]) -> str:
+    """The modules that `modules_passed` gives, as text; `read_way` reads it."""
+    steps = " > ".join(f"{module}:{function}" for module, function in passed.items())
+    return textwrap.fill(steps, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def read_way(text: str) -> dict[str, str]:
+    """What `shown_way` wrote."""
+    return dict(re.findall(r"([\w/]+\.py):([\w.]+)", text))
 
 
 def print_size(texts: dict[Path, str], trees: dict[Path, ast.AST], package: Path) -> None:
@@ -160,11 +187,13 @@ def print_faces(texts: dict[Path, str], package: Path) -> None:
 
 
 def print_passed() -> None:
-    """The modules that an answered line and a compaction pass, in a game's database."""
+    """The modules that an answered line, a compaction and a search pass, in a game's database."""
     sys.path.insert(0, str(HERE))
     with contextlib.redirect_stdout(sys.stderr):  # Evennia prints while it loads
         from benchmarks.world import world
+        from evennia_ai.history.audience import PUBLIC
         from evennia_ai.history.messages import Message
+        from evennia_ai.recall.values import Query
         from evennia_ai.sleep.compaction import compact_conversation_history
         from evennia_ai.testing import ScriptedModel
         from tests.waiting import wait_for
@@ -181,18 +210,21 @@ def print_passed() -> None:
                 wait_for(script.at_tick())
 
             def compaction() -> None:
-                words = "The ferry was late again, and nobody could say why. "
-                script.history.append([Message("user", words * 3)] * LINES)
                 wait_for(compact_conversation_history(script, body, force=True))
 
+            def search() -> None:
+                wait_for(script.seen(PUBLIC).search(Query("What about the ferry?")))
+
             answered_line()  # the first loads what is slow
-            passed = {
-                "a heard line": modules_passed(answered_line),
-                "a compaction": modules_passed(compaction),
-            }
+            passed = {"a heard line": modules_passed(answered_line)}
+            words = "The ferry was late again, and nobody could say why. "
+            script.history.append([Message("user", words * 3)] * LINES)
+            passed["a compaction"] = modules_passed(compaction)
+            wait_for(script.mind.recall.worker.submit_later(int))  # all is indexed
+            script.mind.recall.worker = AtOnce()
+            passed["a search"] = modules_passed(search)
     for what, modules in passed.items():
-        print(f"modules that {what} passes: {len(modules)}")
-        print("  " + ", ".join(sorted(modules)))
+        print(f"modules that {what} passes: {len(modules)}", shown_way(modules), "", sep="\n")
 
 
 def main() -> None:

@@ -1,9 +1,12 @@
-"""The package's imports, and how many modules a line and a compaction pass (`scripts/house.py`)."""
+"""The package's imports, and which modules a line, a compaction and a search pass."""
 
+import re
 import unittest
 
+from evennia_ai.history.audience import PUBLIC
+from evennia_ai.recall.values import Query
 from evennia_ai.sleep.compaction import compact_conversation_history
-from scripts.house import HERE, circles, graph_of, modules_passed, syntax_of
+from scripts.house import HERE, AtOnce, circles, graph_of, modules_passed, read_way, syntax_of
 from tests.base import AssistantTest
 from tests.waiting import wait_for
 
@@ -35,6 +38,7 @@ class TestModulesPassed(AssistantTest):
         self.assertIn("The ferry is late.", "\n".join(lines))
         self.assertIn("game/hearing.py", passed)
         self.assertLessEqual(len(passed), LINE, sorted(passed))
+        self.assert_documented("line", passed)
 
     def test_a_compaction(self):
         """From the full history to the summary in its place."""
@@ -43,5 +47,30 @@ class TestModulesPassed(AssistantTest):
             lambda: wait_for(compact_conversation_history(self.script, self.aria, force=True))
         )
         self.assertEqual(len(self.script.history.summaries()), 1)
-        passed = set(passed) - {"startstop.py"}  # a timer of another test may fire meanwhile
+        passed.pop("startstop.py", None)  # a timer of another test may fire meanwhile
         self.assertLessEqual(len(passed), COMPACTION, sorted(passed))
+        self.assert_documented("compaction", passed)
+
+    def test_a_search(self):
+        """From the read gate to hits in one order."""
+        self.talk("Aria, the ferry is late.")
+        self.script.mind.recall.worker = AtOnce()
+        query = Query("What about the ferry?")
+        found = []
+        passed = modules_passed(
+            lambda: found.extend(wait_for(self.script.seen(PUBLIC).search(query)))
+        )
+        self.assertIn("ferry", found[0].text)
+        self.assert_documented("search", passed)
+
+    def assert_documented(self, what, passed):
+        """The documentation shows modules that are passed, each with a function that it has."""
+        page = (HERE / "docs" / "architecture.md").read_text(encoding="utf-8")
+        way = read_way(
+            re.search(rf"^### The way of a {what}\n.*?```text\n(.*?)```", page, re.M | re.S)[1]
+        )
+        self.assertGreater(len(way), 20)
+        self.assertEqual(way.keys() - passed.keys(), set(), "Paste what scripts/house.py prints.")
+        for module, function in way.items():
+            text = (HERE / "evennia_ai" / module).read_text(encoding="utf-8")
+            self.assertIn(f"def {function.rpartition('.')[2]}(", text)
