@@ -95,7 +95,16 @@ def start_game(
         "EVENNIA_SUPERUSER_EMAIL": "admin@example.com",
     }
     say("Preparing the database (half a minute) ...")
-    _prepare_database(folder, environ, is_new)
+    command = [sys.executable, "-W", "ignore", "-c", _PREPARE]
+    if is_new:
+        command.append(ADMIN)
+    code, output = _run(command, folder, environ)
+    if code:
+        last = output.strip().rpartition("\n")[2]
+        if last.startswith("django.db.utils."):  # its traceback would only hide the reason
+            why = f"{last.partition(': ')[2]}. Type `evennia-ai doctor` in its folder."
+            raise GameError(f"The database of `{folder}` cannot be used: {why}")
+        raise GameError(f"The database of `{folder}` could not be prepared:\n{output}")
     say("Starting the game (half a minute; the first time a minute) ...")
     (folder / READY_FILE).unlink(missing_ok=True)
     output = _launch(folder, environ, ports)
@@ -194,20 +203,6 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
     ports = with_free_inner_ports(ports)
     record(folder, ports)
     return ports
-
-
-def _prepare_database(folder: Path, environ: Mapping[str, str], has_new_password: bool) -> None:
-    """Bring the tables up to date and set the admin's password if there is a new one."""
-    command = [sys.executable, "-W", "ignore", "-c", _PREPARE]
-    if has_new_password:
-        command.append(ADMIN)
-    code, output = _run(command, folder, environ)
-    if code:
-        last = output.strip().rpartition("\n")[2]
-        if last.startswith("django.db.utils."):  # its traceback would only hide the reason
-            why = f"{last.partition(': ')[2]}. Type `evennia-ai doctor` in its folder."
-            raise GameError(f"The database of `{folder}` cannot be used: {why}")
-        raise GameError(f"The database of `{folder}` could not be prepared:\n{output}")
 
 
 def _launch(folder: Path, environ: Mapping[str, str], ports: GamePorts) -> str:

@@ -146,7 +146,19 @@ def _store(
         return 0, 0
     yield script.mind.memories.add(script.scope, turns)
     same = [entry for entry in entries if character.journal.get(entry.id) == entry]
-    linked = _link(character, same)
+    handler, linked = character.entities, 0
+    after = dict[str, Profile]()
+    for entry in same:  # entities observe what it tells of them
+        named = [handler.find(name, entry.audience) for name in entry.entities]
+        told = handler.mentioned(entry.content, entry.audience)
+        ids = dict.fromkeys((*filter(None, named), *told))
+        linked += len(ids)
+        for each in ids:
+            before = after.get(each) or handler.get(each)
+            if before and (new := handler.observed(before, entry)) is not before:
+                after[each] = new
+    if after:
+        handler.put(after)
     character.journal.mark_consolidated(entry.id for entry in same)
     if changed := {entry.id for entry in entries} - {entry.id for entry in same}:
         yield script.mind.memories.delete(script.scope, changed)
@@ -165,21 +177,3 @@ def _extracted(script: Sleeper, turn: Turn) -> Steps[Turn]:
         return turn
     facts = "\n".join(filter(None, (line.strip(" -*•\t") for line in answer.splitlines())))
     return replace(turn, text=facts or turn.text)
-
-
-def _link(character: Character, entries: Sequence[JournalEntry]) -> int:
-    """Observe of entities what entries tell of them; how many entries name an entity, by entity."""
-    handler, linked = character.entities, 0
-    after = dict[str, Profile]()
-    for entry in entries:
-        named = [handler.find(name, entry.audience) for name in entry.entities]
-        told = handler.mentioned(entry.content, entry.audience)
-        ids = dict.fromkeys((*filter(None, named), *told))
-        linked += len(ids)
-        for each in ids:
-            before = after.get(each) or handler.get(each)
-            if before and (new := handler.observed(before, entry)) is not before:
-                after[each] = new
-    if after:
-        handler.put(after)
-    return linked

@@ -179,7 +179,11 @@ def _doing(
     if name and said - set(words(name)):
         return None
     if not name and may_guess and key != "move":
-        name = _trimmed(rest, table)
+        # A few words without the little ones around them.
+        few = _WORD.findall(rest)
+        places = [at for at, word in enumerate(few) if folded(word) not in table.little]
+        few = few[places[0] : places[-1] + 1] if places else []
+        name = " ".join(few) if len(few) <= MAX_NAME else ""
     if not name:
         return None
     return ToolCall(key, {_DOES[key]: name, **({"to": to or line.who} if key == "give" else {})})
@@ -192,11 +196,3 @@ def named_in(text: str, names: Iterable[str]) -> str:
         if regex.search(bordered(comparable(without_article(name))), shown, regex.V1):
             return name
     return ""
-
-
-def _trimmed(rest: str, table: Table) -> str:
-    """A few words without the little ones around them."""
-    said = _WORD.findall(rest)
-    places = [at for at, word in enumerate(said) if folded(word) not in table.little]
-    said = said[places[0] : places[-1] + 1] if places else []
-    return " ".join(said) if len(said) <= MAX_NAME else ""

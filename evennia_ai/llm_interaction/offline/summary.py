@@ -44,7 +44,17 @@ def summarise(user: str) -> str:
     body = user.lstrip().replace(MESSAGES_LABEL, "", 1).strip()
     limit = room = max(6, min(MAX_WORDS, int(SHARE * size(body))))
     lines = body.splitlines()[:MAX_SENTENCES]
-    density = _densities(lines)
+    # The telling sentences in order, each once, and how dense in facts they are.
+    density, known = dict[_Said, float](), set[tuple[str, ...]]()
+    told = [(who, part) for who, text in spoken_rows(lines) for part in sentences(text)]
+    for order, (who, part) in enumerate(told[:MAX_SENTENCES]):
+        key, names = tuple(words(part)), capitals(part)
+        telling = set(content_words(part, table_of(part)))
+        if key in known or is_asked(part) or telling <= set(map(folded, names)):
+            continue  # as `Hello Aria!`
+        known.add(key)
+        facts = FACT * (len(names) + len(_NUMBER.findall(part))) + WORD * len(telling)
+        density[_Said(who, part, order)] = facts / math.sqrt(4 + len(key))
     chosen: list[_Said] = []
     for sentence in sorted(density, key=lambda each: (-density[each], each.order)):
         length = size(sentence.text) + size(sentence.who)
@@ -70,25 +80,6 @@ def spoken_rows(rows: Iterable[str]) -> Iterable[tuple[str, str]]:
             yield line.who, line.text[:MAX_CHARS]
         elif text:
             yield "", text[:MAX_CHARS]
-
-
-def _densities(rows: Iterable[str]) -> dict[_Said, float]:
-    """The telling sentences in order, each once, and how dense in facts they are."""
-    densities: dict[_Said, float] = {}
-    known = set[tuple[str, ...]]()
-    told = [(who, part) for who, text in spoken_rows(rows) for part in sentences(text)]
-    for order, (who, part) in enumerate(told[:MAX_SENTENCES]):
-        key = tuple(words(part))
-        table = table_of(part)
-        telling = set(content_words(part, table))
-        names = capitals(part)
-        if key in known or is_asked(part) or telling <= set(map(folded, names)):
-            continue  # as `Hello Aria!`
-        known.add(key)
-        facts = len(names) + len(_NUMBER.findall(part))
-        density = (FACT * facts + WORD * len(telling)) / math.sqrt(4 + len(key))
-        densities[_Said(who, part, order)] = density
-    return densities
 
 
 def _rows(chosen: list[_Said]) -> str:

@@ -85,7 +85,14 @@ def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
         if isinstance(line, Note):
             _read_note(talk, line)
         elif role == "user":
-            _hear(talk, line)
+            if talk.begins:
+                talk.end_turn()
+                talk.begins = False
+            told = Heard("", "says", line) if isinstance(line, str) else line
+            told = told._replace(text=told.text[:MAX_CHARS])
+            talk.heard.append(told)
+            talk.fresh.append(told)
+            talk.done.clear()
         elif role == "tool":
             unknown = (str(line.get("name") or ""), dict[str, Any]())
             name, arguments = called.get(str(line.get("tool_call_id")), unknown)
@@ -100,17 +107,6 @@ def read_talk(messages: Sequence[Mapping[str, Any]]) -> Talk:
             talk.replies.append(line)
             talk.end_turn()
     return talk
-
-
-def _hear(talk: Talk, line: Heard | str) -> None:
-    if talk.begins:
-        talk.end_turn()
-        talk.begins = False
-    told = Heard("", "says", line) if isinstance(line, str) else line
-    told = told._replace(text=told.text[:MAX_CHARS])
-    talk.heard.append(told)
-    talk.fresh.append(told)
-    talk.done.clear()
 
 
 def _read_note(talk: Talk, note: Note) -> None:

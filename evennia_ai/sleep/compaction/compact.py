@@ -628,15 +628,8 @@ class Compaction:
             # What was taken back while a model was writing.
             empty_unused(history, state, script.memory.quarantine.lines)
             step("done")
-        self._announce(record)
-        return Done(record)
-
-    def _announce(self, record: CompactionRecord) -> None:
-        """Tell of a compaction that is committed; it stands, whatever fails here.
-
-        The log gets the report without the names by which what left is found again.
-        """
-        script = self.script
+        # It is committed, whatever fails now. The log gets the report without the names by which
+        # what left is found again.
         logged = replace(record, report=replace(record.report, query=""))
         result, name = as_result(Done(record)), str((script.obj or script).key)
         for act in (
@@ -645,6 +638,7 @@ class Compaction:
             lambda: script.pose("compact"),
         ):
             script.survived("announcing a compaction", act, None)
+        return Done(record)
 
 
 def longer(waits: tuple[int, float], now: float) -> tuple[int, float]:
