@@ -47,6 +47,7 @@ from evennia_ai.turns.runtime import (
     RUNTIMES,
     UNJUDGED,
     Cue,
+    Trouble,
     by_speaker,
     resolved,
     wants_answer,
@@ -241,7 +242,7 @@ class AssistantScript(Living, DefaultScript):
     def trouble(self, text: str) -> None:
         """Log something staff should know and show it in `aistatus`."""
         self.log(text, warning=True)
-        self.runtime.note_trouble(text, self.now())
+        self.runtime.trouble = Trouble(text, self.now())
         self.runtime.counts["troubles"] += 1
         self.audit("trouble", text=text)
 
@@ -260,7 +261,7 @@ class AssistantScript(Living, DefaultScript):
         if text in runtime.logged:
             return
         runtime.logged[text] = now
-        runtime.note_trouble(text, now, isinstance(error, ModelError))
+        runtime.trouble = Trouble(text, now, isinstance(error, ModelError))
         shown = f"{type(error).__name__}: {error}"
         logger.log_err(f"[ai] {self.key}: {what}: {shown}")
         if trace:

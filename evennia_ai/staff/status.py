@@ -35,14 +35,14 @@ BROKEN = "reading the state"
 def facts_or_trouble(script: "AssistantScript") -> dict[str, Any]:
     """As `overview`; of an assistant whose state cannot be read, its name and last trouble."""
     facts = script.survived(BROKEN, lambda: overview(script), None)
-    return facts or {"name": script.own_name, "broken": script.runtime.last_error}
+    return facts or {"name": script.own_name, "broken": script.runtime.trouble.text}
 
 
 def status_or_trouble(script: "AssistantScript") -> list[str]:
     """As `status_lines`; of an assistant whose state cannot be read, what is wrong with it."""
     return script.survived(BROKEN, lambda: status_lines(script), None) or [
         f"{script.own_name} is broken.",
-        f"Last trouble: {script.runtime.last_error}",
+        f"Last trouble: {script.runtime.trouble.text}",
         "`ai/doctor` looks for damaged Attributes; the server log says more.",
     ]
 
@@ -66,8 +66,8 @@ def status_lines(script: "AssistantScript") -> list[str]:
         bare = replace(last, report=replace(last.report, query=""))
         compacted = f"{moment(last.at)} {report_line(body.key, bare)}"
     trouble = "none"
-    if runtime.last_error:
-        trouble = f"{runtime.last_error} ({ago(script.now() - runtime.last_error_at)})"
+    if runtime.trouble.text:
+        trouble = f"{runtime.trouble.text} ({ago(script.now() - runtime.trouble.at)})"
     waiting = ""
     if calls := len(waiting_calls(script)):
         waiting = f"{counted(calls, 'call')} (ai/approve {body.key})"
@@ -264,7 +264,7 @@ def overview(script: "AssistantScript") -> dict[str, Any]:
         "usage": script.usage(),
         "messages": len(script.history.messages()),
         "troubles": script.runtime.counts["troubles"] + script.runtime.counts["errors"],
-        "trouble": script.runtime.last_error,
+        "trouble": script.runtime.trouble.text,
         "queue": len(script.runtime.queue),
         "counts": dict(script.runtime.counts),
         "calls": spent.calls,

@@ -178,7 +178,7 @@ class Agent(Assistant):
             if fallback:
                 instead = "the offline model answers"
             self.alert(f"no model answers ({error}); {instead} until one does")
-            self.runtime.error_passes = True
+            self.runtime.trouble.passes = True
         else:
             self.log(f"no model answers: {error}", warning=True)
         runtime = self.runtime
@@ -205,7 +205,7 @@ class Agent(Assistant):
             runtime.postpone(group, self.now(), gives_up=False)
             self.survived("telling staff", partial(self.storing_failed, error), None)
             return
-        runtime.error_passes = True
+        runtime.trouble.passes = True
         known = runtime.unanswered.get(group.key)
         if not runtime.postpone(group, self.now()):
             tell = self.trouble if is_model else self.alert

@@ -194,6 +194,15 @@ class Proposal:
 
 
 @dataclass
+class Trouble:
+    """The last one."""
+
+    text: str = ""
+    at: float = 0.0  # when it was
+    passes: bool = False  # whether a turn that succeeds clears it
+
+
+@dataclass
 class Runtime:
     """One assistant's live state. Times are seconds since the epoch; groups are named by keys."""
 
@@ -214,9 +223,7 @@ class Runtime:
     signed: set[tuple[str, str]] = field(default_factory=set)
     forgotten: frozenset[str] = frozenset()  # who asked to be, while they were answered
     last_turn_at: float = 0.0
-    last_error: str = ""  # the last trouble, and when it was
-    last_error_at: float = 0.0
-    error_passes: bool = False  # whether a turn that succeeds clears it
+    trouble: Trouble = field(default_factory=Trouble)
     summaries: SummaryWork = field(default_factory=SummaryWork)
     counts: "Counter[str]" = field(default_factory=Counter)  # ticks, turns, errors and the like
     prompts: PromptLog = field(default_factory=PromptLog)
@@ -361,10 +368,6 @@ class Runtime:
         self.signed.discard(group.key)
         self.forgotten -= {group.key[1]}
         self.queue_saved = False
-
-    def note_trouble(self, text: str, at: float, passes: bool = False) -> None:
-        """Keep the last trouble; `passes` as `error_passes`."""
-        self.last_error, self.last_error_at, self.error_passes = text, at, passes
 
     def quiet_s(self, now: float) -> float:
         """How long nobody has spoken, nor has it answered."""

@@ -392,8 +392,8 @@ class Living(Agent):
             runtime.counts["turns"] += 1
             runtime.counts["answers"] += bool(report.spoken)
             runtime.counts["fell back"] += bool(report.spoken) and report.fell_back
-            if runtime.error_passes and self.model_name not in self.mind.down:
-                runtime.last_error = ""
+            if runtime.trouble.passes and self.model_name not in self.mind.down:
+                runtime.trouble.text = ""
             if report.spoken and last.channel in ("say", "pose"):
                 self.note_reply(last.speaker_id)
             runtime.unanswered.pop(group.key, None)

@@ -339,7 +339,7 @@ class TestOtherCommands(ForgettingGameTest):
         self.assertIn("a public line", lines)
         self.assertIn("my secret", lines)
         self.assertNotIn("not for you", lines)
-        self.assertIn("reports Aria", self.script.runtime.last_error)
+        self.assertIn("reports Aria", self.script.runtime.trouble.text)
         self.assertTold("ai/report Aria", "in a minute")
         self.assertEqual(len(self.logged("report")), 1)
 

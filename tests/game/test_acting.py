@@ -508,10 +508,10 @@ class TestVoice(AssistantTest):
         logged = self.enterContext(mock.patch.object(type(self.script), "log"))
         self.talk("Aria, where is the key?", "Under the old mill.")
         self.assertNotIn("old mill", str(logged.call_args_list))
-        self.assertEqual(self.script.runtime.last_error, "")
+        self.assertEqual(self.script.runtime.trouble.text, "")
         self.room1.tags.add("silent")
         self.talk("Aria, where is it?", "I told you.")
-        self.assertIn("command `say` failed", self.script.runtime.last_error)
+        self.assertIn("command `say` failed", self.script.runtime.trouble.text)
 
     def test_a_command_that_asks(self):
         """What nobody answers ends, and the body is free to act again."""

@@ -302,4 +302,4 @@ class TestJunkEverywhere(BadRowTest):
         self.say("Borg, are you there?")
         wait_for(bad.at_tick())
         errors = bad.runtime.counts["errors"]
-        self.assertEqual(errors, 0, bad.runtime.last_error)
+        self.assertEqual(errors, 0, bad.runtime.trouble.text)

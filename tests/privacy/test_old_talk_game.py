@@ -110,7 +110,7 @@ class TestOldTalkInAGame(ForgettingGameTest):
         self.later_s = 31 * DAY_S
         with patch.object(Event, "forget", side_effect=OperationalError("locked")):
             self.age()
-        self.assertIn("old talk is left in: Aria", self.script.runtime.last_error)
+        self.assertIn("old talk is left in: Aria", self.script.runtime.trouble.text)
         self.assertTrue(is_due(self.script))
         self.assertFalse(is_due(self.borg.assistant))
         self.age()
@@ -137,7 +137,7 @@ class TestOldTalkInAGame(ForgettingGameTest):
         self.later_s = 31 * DAY_S
         with patch.object(requests, "erase_free_pages", side_effect=OperationalError("locked")):
             self.age()
-        self.assertIn("old talk is left in: database", self.script.runtime.last_error)
+        self.assertIn("old talk is left in: database", self.script.runtime.trouble.text)
         with patch.object(requests, "erase_free_pages", side_effect=[""]) as erased:
             self.age()
             erased.assert_called_once_with()

@@ -187,7 +187,7 @@ class TestAfterTheCommit(LosslessTest):
             del self.script.log, self.room1.msg_contents
         self.assertTrue(result["success"])
         self.assertIn("compacted 20 messages", told[0])
-        self.assertIn("could not pose", self.script.runtime.last_error)
+        self.assertIn("could not pose", self.script.runtime.trouble.text)
         self.assert_proven()
 
     def test_players_see_only_what_a_builder_wrote(self):
@@ -216,7 +216,7 @@ class TestAfterTheCommit(LosslessTest):
         entry = self.dreamt()
         inner, self.semantic.delete = self.semantic.delete, self.fail
         wait_for(alone(rollback_compaction, self.script))
-        pump_until(lambda: "publishing" in self.script.runtime.last_error)
+        pump_until(lambda: "publishing" in self.script.runtime.trouble.text)
         self.semantic.delete = inner
         self.assertIn(entry, wait_for(self.semantic.ids(self.script.scope)))
         self.model.default = model_down()

@@ -25,7 +25,7 @@ class TestAlerts(AssistantTest):
         self.assertEqual(
             self.told, {self.account: ["Aria: automatic compaction is stopped"], self.account2: []}
         )
-        self.assertIn("automatic compaction is stopped", self.script.runtime.last_error)
+        self.assertIn("automatic compaction is stopped", self.script.runtime.trouble.text)
 
     def test_who_lost_the_rank(self):
         """Nothing is told any more."""

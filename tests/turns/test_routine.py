@@ -160,11 +160,11 @@ class TestInGame(AssistantTest):
         """Scene 12: before a locked door, or where no way leads, she stays; one alert."""
         self.door.locks.add("traverse:false()")
         self.assertIs(self.ticks("walks", "idle", "idle"), self.hall)
-        self.assertIn("the way is barred", self.script.runtime.last_error)
+        self.assertIn("the way is barred", self.script.runtime.trouble.text)
         self.assertEqual(self.script.runtime.counts["troubles"], 1)
         self.door.locks.add("traverse:all()")
         self.assertIs(self.ticks("walks"), self.taproom)
         self.configure(routine="20:00 The Moon")
         self.assertIs(self.ticks("idle", "idle"), self.taproom)
-        self.assertIn("no way leads there", self.script.runtime.last_error)
+        self.assertIn("no way leads there", self.script.runtime.trouble.text)
         self.assertEqual(self.script.runtime.counts["troubles"], 2)

@@ -143,7 +143,7 @@ class TestAskedFirst(SmallWindow):
         self.fill(30, words=60)
         check_room(self.script)
         reason = no_room(self.script.limits())
-        self.assertEqual(self.script.runtime.last_error, reason)
+        self.assertEqual(self.script.runtime.trouble.text, reason)
         self.assertIn(f"the window of scripted/model, by {PROPS} sets the limit", reason)
         self.assertIn("Give the model's server a larger window", reason)
         self.assertNotIn("max_context_tokens", reason)

@@ -255,7 +255,7 @@ class TestWhatTheyShow(PagesTest):
         for text in HOSTILE:
             script.obj.key = text
             script.obj.db.desc = script.obj.location.key = text
-            script.runtime.last_error = text
+            script.runtime.trouble.text = text
             shown = self.page_of("assistants")
             self.assertIn(" ".join(text.split()), " ".join(shown.text.split()))
         script.state.configure({"persona": "\n".join(HOSTILE)})

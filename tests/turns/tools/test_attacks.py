@@ -205,7 +205,7 @@ class AttackTest(AskedTest):
         self.assertIs(self.aria.location, self.room1)
         self.assertEqual(self.state_of_rights(), self.rights)
         self.assertEqual(self.script.config.obeys, self.options.obeys)
-        self.assertEqual(self.script.runtime.counts["errors"], 0, self.script.runtime.last_error)
+        self.assertEqual(self.script.runtime.counts["errors"], 0, self.script.runtime.trouble.text)
         self.assertEqual(self.script.runtime.lock.running, None)
         for line in self.lines[self.mallory]:
             self.assertNotIn(SECRET, line)

@@ -152,7 +152,7 @@ class TestSmuggled(CommandLineTest):
         """Play it, and compare."""
         outcome, before = self.play(case)
         self.assertEqual(outcome, case["expected"])
-        self.assertEqual(self.script.runtime.counts["errors"], 0, self.script.runtime.last_error)
+        self.assertEqual(self.script.runtime.counts["errors"], 0, self.script.runtime.trouble.text)
         if outcome == "acts":
             self.assertEqual(self.state(), self.after_first_call(before))
 

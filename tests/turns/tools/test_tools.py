@@ -163,7 +163,7 @@ class TestOwnTools(AskedTest):
         self.assertEqual(self.contents()[-1][1], "Ding.")
         self.assertIn("ring_bell", self.script.tools.tools)
         self.assertEqual(self.script.runtime.counts["troubles"], 1)
-        self.assertIn("half-written", self.script.runtime.last_error)
+        self.assertIn("half-written", self.script.runtime.trouble.text)
 
 
 class RingForAll(RingBell):
