@@ -135,6 +135,9 @@ def _time_in(rest: str, table: Table) -> tuple[str, str] | None:
     said = rest.split()
     first = int(bool(said) and folded(said[0]) in table.stop and due(said[0], _NOON) is None)
     best, time = first, None
+    begins = next((word for word in said if folded(word) not in table.stop), "")
+    if not _DIGIT.search(begins) and due(begins, _NOON) is None:
+        return None  # `Bram, I come tomorrow` begins with no time
     for end in range(first + 1, min(len(said), first + MAX_TIME) + 1):
         at = due(" ".join(said[first:end]), _NOON)
         if at and (at != time or _DIGIT.search(" ".join(said[best:end]))):

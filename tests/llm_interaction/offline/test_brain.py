@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evennia_ai.errors import UnaskedError
 from evennia_ai.history.messages import MESSAGES_LABEL, note, talk_line
 from evennia_ai.language.tables import tables
+from evennia_ai.language.words import message_in, parted
 from evennia_ai.llm_interaction.conversation import (
     AN_ASSISTANT,
     HERE,
@@ -255,6 +256,25 @@ class TestOrders(unittest.TestCase):
             ("whisper Bob it is late", ("whisper", {"target": "Bob", "text": "it is late"})),
         ):
             self.assertEqual(call_of(text, "Mira", "Bob"), want, text)
+
+    def test_words_for_somebody(self):
+        """The call holds words in a row, and whom they are for, as the tool takes them."""
+        for text, told in (
+            ("Tell Tom that I am not coming tonight", "that I am not coming tonight"),
+            ("tell Tom: I come. not tomorrow!", "I come. not tomorrow!"),
+            ("Tell Bob tomorrow is too late for me", "tomorrow is too late for me"),
+            ("Sag Tom, ich komme morgen nicht", "ich komme morgen nicht"),
+            ("Sag Tom morgen komme ich nicht", "morgen komme ich nicht"),
+            ("Dis à Tom que je ne viens pas demain", "que je ne viens pas demain"),
+            ("Dile a Tom que no voy mañana", "que no voy mañana"),
+            ("скажи Тому, что я не приду завтра", "что я не приду завтра"),
+            ("บอก Tom ว่าฉันไม่มา", "ว่าฉันไม่มา"),
+        ):
+            with self.subTest(text):
+                name, given = call_of(text, "Mira", "Bob")
+                self.assertEqual((name, "when" in given), ("tell_later", False))
+                self.assertTrue(any(parted([text], given["to"])))
+                self.assertEqual(message_in(*parted([text], given["text"]), given["to"]), told)
 
     def test_done_once(self):
         """What was given is not here any more, and not given again under a shorter name."""
