@@ -23,6 +23,7 @@ from evennia_ai.rag_memory.entity_store import EntityHandler
 from evennia_ai.rag_memory.journal import KEEP_DAYS, JournalHandler
 from evennia_ai.rag_memory.ledger import PROPOSED, WITHDRAWN, LedgerHandler
 from evennia_ai.recall import RecallIndex, Turn
+from evennia_ai.recall.values import Hit
 from evennia_ai.sleep.compaction.compact import Compaction
 from evennia_ai.sleep.compaction.plan import MANUAL, plan_compaction
 from evennia_ai.sleep.cycle import SLEEP_STEPS
@@ -209,6 +210,29 @@ def feeling(size):
     return store, lambda: note_event(aria, Speaker("Guest 7", "o7"), 5, "was kind again")
 
 
+def read_in_quarantine(size):
+    """What a prompt and a search read of memory while somebody is in quarantine."""
+    world, store = MemoryWorld(), CountingStore()
+    script, history = world.script, world.script.history
+    lines = [said(n).completed(len, 0.0, n) for n in range(size)]
+    history.append(lines)
+    for n, line in enumerate(lines):
+        guest = script.entities.get(f"o{n % 20}") or new_profile(f"o{n % 20}", "Guest", 0.0)
+        script.entities.put({guest.id: observe(guest, line.content, 0.0, line.id)})
+        script.ledger.add(line.content, Speaker("Guest", f"p{n}"), state=PROPOSED, source=line.id)
+    hits = [Hit(line.id, 1.0, "", line.content, None) for line in lines]
+    script.memory.quarantine.add({"o2.b": "Bram"})
+    by_ids = history.by_ids
+
+    def counted(ids):
+        store.counts["looks into the history"] += 1
+        return by_ids(ids)
+
+    history.by_ids = counted
+    seen, quarantine = script.seen(PUBLIC, trusted=True), script.memory.quarantine
+    return store, lambda: (seen.profiles(), seen.profile("o7"), seen.notes(), quarantine.hits(hits))
+
+
 COSTS = {
     "a heard line": hear,
     "a heard line after a start": hear_after_a_start,
@@ -221,6 +245,7 @@ COSTS = {
     "a queued line": queued_line,
     "a note of the ledger": note,
     "a feeling": feeling,
+    "memory with somebody in quarantine": read_in_quarantine,
 }
 
 
@@ -275,6 +300,23 @@ class TestCosts(unittest.TestCase):
             views = Views({private([f"o{n}", f"o{n + 1}"]): n for n in range(size)})
             views.add(private(["o1", "o2"]), 1)  # reads the ids of its people
             counts.append(steps(lambda _, v=views: v.add(private(["o1", "o2"]), 7), ""))
+        self.assertLessEqual(max(counts), counts[0] + 3)
+
+    def test_a_heard_line_among_circles(self):
+        """To store one, and know the widest view, takes as long whatever others whispered."""
+        counts = []
+        for size in SIZES:
+            history = HistoryHandler(MemoryStore(), lambda: len)
+            history.append(said(n, private([f"o{n}", f"o{n + 1}"])) for n in range(size))
+            history.replace(history.messages())  # its pages are full
+            history.append([said(size, private(["o1", "o2"]))])
+            line = said(size + 1, private(["o1", "o2"]))
+
+            def hear(_, history=history, line=line):
+                history.append([line])
+                history.widest_tokens()
+
+            counts.append(steps(hear, ""))
         self.assertLessEqual(max(counts), counts[0] + 3)
 
 

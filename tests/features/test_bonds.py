@@ -69,7 +69,10 @@ class TestBonds(MemoryWorldTest):
         self.assertNotIn("secret", prompt)
 
     def test_compliments(self):
-        """60 compliments in four days: three points a day, a point a scene, 14 in all."""
+        """60 compliments in four days: three points a day, a point a scene, 14 in all.
+
+        Insults weigh as much.
+        """
         praise = call("note_feeling", change="better", because="pays a compliment")
         for n in range(60):
             if n % 15 == 0:
@@ -85,12 +88,14 @@ class TestBonds(MemoryWorldTest):
             within = [e for e in events if 0 <= e.at - start.at < DAY]
             self.assertLessEqual(len(within), 3)
         self.assertEqual(self.level(PUBLIC), "neutral")
-        for _ in range(20):
-            self.world.later(DAY)
-            with suppress(Refusal):
-                note_talk(self.script, ALICE, 1, "again", "", PUBLIC)
-        self.assertEqual(sum(e.points for e in bond_with(self.script, ALICE.id).events), 14)
-        note_talk(self.script, ALICE, -1, "was rude", "", PUBLIC)
+        for person, point in ((ALICE, 1), (BOB, -1)):
+            for _ in range(20):
+                self.world.later(DAY)
+                with suppress(Refusal):
+                    note_talk(self.script, person, point, "again", "", PUBLIC)
+            points = [event.points for event in bond_with(self.script, person.id).events]
+            self.assertEqual(sum(points), 14 * point)
+            note_talk(self.script, person, -point, "for once not", "", PUBLIC)
 
     def test_offered_for_acquaintances(self):
         """A prompt offers the tool for whom it has met before, and not for a newcomer."""
