@@ -194,13 +194,16 @@ class _Speaker:
         order = read_order(line, text, self.talk, self.table)
         if order and (answer := self._done(order, line)):
             return answer
-        questions = [part for part in sentences(text) if is_asked(part)]
+        parts = [part for part in sentences(text) if regex.search(r"\w", part)]
+        questions = [part for part in parts if is_asked(part)]
         if not questions and pattern(self.table.code, "look").match(comparable(text)):
-            questions = [text]  # `tell me about Odo`, who is not here to be looked at
+            parts = questions = [text]  # `tell me about Odo`, who is not here to be looked at
         is_all = size(text) <= BESIDE_GREETING
         is_how = courtesy and is_all and not content_words(text, self.table)  # `how are you today?`
-        if questions and not is_how and regex.search(r"\w", questions[-1]):
-            return self._to_question(questions[-1], line)
+        if questions and not is_how:
+            answer = self._to_question(questions[-1], line)
+            if answer.rank == ANSWERS or questions[-1] == parts[-1]:
+                return answer
         if not questions and self._holds_phrase("identity", text, is_asked_of_it):
             return _Answer(self.line("identity", line))
         if courtesy == "greeting" and not is_all:  # what is told counts, be it a death
@@ -208,7 +211,8 @@ class _Speaker:
         if courtesy := courtesy or self._closing(text):
             if courtesy == "greeting" and is_asked(line.text):
                 courtesy = "well"
-            return _Answer(self.line(courtesy, line))
+            rank = FITS_ANYTHING if courtesy == "thanks" else ANSWERS  # whoever is thanked
+            return _Answer(self.line(courtesy, line), rank=rank)
         if line.who in self.talk.assistants:  # the talk between the two ends
             return _Answer(rank=SILENCE)
         return _Answer(self.line("heard", line), rank=FITS_ANYTHING)

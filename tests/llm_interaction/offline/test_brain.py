@@ -99,10 +99,23 @@ class TestTalk(unittest.TestCase):
                 self.assertTrue(in_room(f"Aria, {text}", *people, before=before, tools=()).content)
                 self.assertTrue(in_room(text, *people, tools=()).content)  # Tam says nothing
         self.assertIn(in_room("goodnight!", *people, before=before).content, lines("farewell"))
+        self.assertFalse(in_room("thanks!", *people, before=before).content)  # Tam may be meant
+        thanks = in_room("thanks, Aria!", *people, before=before).content
+        self.assertIn(thanks, lines("thanks"))
         self.assertEqual(
             [call.name for call in in_room("it is cold", *people, before=before).tool_calls],
             ["noop"],
         )
+
+    def test_told_behind_a_question(self):
+        """Where more is told behind a question, `I can't say` is no answer."""
+        for text, key in (
+            ("Aria, have you heard? My sister had a boy on Tuesday.", "heard"),
+            ("Aria, guess what? I got wed, thanks to you.", "heard"),
+            ("My sister had a boy. Have you heard who came, Aria?", "unknown"),
+            ("Aria, who mended the bridge? :)", "unknown"),
+        ):
+            self.assertIn(in_room(text, tools=()).content, lines(key), text)
 
     def test_asked_by_name_without_a_mark(self):
         """Who names it may ask what it is and what is here without a question mark."""
