@@ -194,20 +194,12 @@ class _Speaker:
         order = read_order(line, text, self.talk, self.table)
         if order and (answer := self._done(order, line)):
             return answer
-        parts = [part for part in sentences(text) if regex.search(r"\w", part)]
-        questions = [part for part in parts if is_asked(part)]
-        if not questions and pattern(self.table.code, "look").match(comparable(text)):
-            parts = questions = [text]  # `tell me about Odo`, who is not here to be looked at
-        is_all = size(text) <= BESIDE_GREETING
-        is_how = courtesy and is_all and not content_words(text, self.table)  # `how are you today?`
-        if questions and not is_how:
-            answer = self._to_question(questions[-1], line)
-            if answer.rank == ANSWERS or questions[-1] == parts[-1]:
-                return answer
-        if not questions and self._holds_phrase("identity", text, is_asked_of_it):
+        if answer := self._asked(text, courtesy, line):
+            return answer
+        if self._holds_phrase("identity", text, is_asked_of_it):
             return _Answer(self.line("identity", line))
-        if courtesy == "greeting" and not is_all:  # what is told counts, be it a death
-            courtesy = ""
+        if courtesy == "greeting" and size(text) > BESIDE_GREETING:
+            courtesy = ""  # what is told counts, be it a death
         if courtesy := courtesy or self._closing(text):
             if courtesy == "greeting" and is_asked(line.text):
                 courtesy = "well"
@@ -216,6 +208,23 @@ class _Speaker:
         if line.who in self.talk.assistants:  # the talk between the two ends
             return _Answer(rank=SILENCE)
         return _Answer(self.line("heard", line), rank=FITS_ANYTHING)
+
+    def _asked(self, text: str, courtesy: str, line: Heard) -> _Answer | None:
+        """What answers the last question of a line.
+
+        None where there is none, and where it cannot be answered and more is told behind it.
+        """
+        parts = [part for part in sentences(text) if regex.search(r"\w", part)]
+        questions = [part for part in parts if is_asked(part)]
+        if not questions and pattern(self.table.code, "look").match(comparable(text)):
+            parts = questions = [text]  # `tell me about Odo`, who is not here to be looked at
+        is_all = size(text) <= BESIDE_GREETING
+        is_how = courtesy and is_all and not content_words(text, self.table)  # `how are you today?`
+        if not questions or is_how:
+            return None
+        answer = self._to_question(questions[-1], line)
+        is_last = questions[-1] == parts[-1]
+        return answer if is_last or answer.rank == ANSWERS else None
 
     @cached_property
     def _names(self) -> tuple[regex.Pattern[str], regex.Pattern[str]]:
@@ -294,7 +303,7 @@ class _Speaker:
         if done.failed and (UnaskedError.SAYS in done.result or RankError.SAYS in done.result):
             return _Answer()  # the game has asked whether it is meant
         if done.failed:
-            return _Answer(self.line("unable", line))
+            return _Answer(self.line("unable", line), rank=FITS_ANYTHING)
         if order.name == "look":
             return _Answer(_shown(done.result))
         return _Answer(self.line("remembered" if "content" in order.arguments else "done", line))
