@@ -3,11 +3,16 @@
 import json
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from unittest.mock import patch
 
 from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
 
+from evennia_ai.background import in_time
 from evennia_ai.history.archive import EMPTIED
 from evennia_ai.history.messages import Message, Speaker
+from evennia_ai.llm_interaction import prompt
 from evennia_ai.llm_interaction.offline.brain import respond
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL, measure_fixed
 from evennia_ai.sleep.compaction.behind import begin_behind, compact_asleep
@@ -248,13 +253,25 @@ class TestEmergency(BehindTest):
         self.assert_proven()
 
     def test_a_summariser_that_hangs(self):
-        """After its deadline the next level writes, at last the offline one."""
+        """After its deadline the next level is asked, at last the offline one, which writes."""
         self.world.configure(llm_fallback_models=["scripted/other"])
         self.fill_to(0.85)
-        self.world.model.default = lambda request: (
-            respond(request.messages).content if request.model == OFFLINE_MODEL else model_down()
-        )
-        self.begin()
+        clock, answers, asked = Clock(), self.world.model.complete, []
+
+        def hang(request):
+            asked.append((request.model, clock.seconds()))
+            return answers(request) if request.model == OFFLINE_MODEL else Deferred()
+
+        self.world.model.complete = hang
+        deadline_s = self.script.config.turn_timeout_s + prompt.GRACE_S
+        with patch.object(prompt, "in_time", partial(in_time, reactor=clock)):
+            self.begin()
+            clock.advance(deadline_s)
+            clock.advance(deadline_s - 1)
+            self.assertEqual(self.records(), [])
+            clock.advance(1)
+        models = ("scripted/model", "scripted/other", OFFLINE_MODEL)
+        self.assertEqual(asked, [(name, n * deadline_s) for n, name in enumerate(models)])
         [record] = self.records()
         self.assertEqual(record.report.level, "extractive")
         self.assertEqual(self.script.state.stale, [])
