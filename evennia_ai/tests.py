@@ -226,7 +226,13 @@ class TestThisGame(EvenniaTest):
         return [" ".join(seen[person]) for person in (self.char1, self.char2)]
 
     def test_hears_say(self) -> None:
-        """What is said aloud is heard without its frame, by everybody, and answered."""
+        """What is said aloud is heard without its frame, by everybody, and answered.
+
+        A line that the room sends past somebody is not for everybody.
+        """
+        left_out = {"exclude": [self.char2], "from_obj": self.char1}
+        self.room.msg_contents(text="Psst.", **left_out)
+        self.assertNotIn(PUBLIC, [event.audience for event in self.script.runtime.queue])
         words = f"{name_of(self.body, self.char1)}, good evening"
         event = self.hears(f"say {words}", "say", words)
         self.assertTrue(event.metadata["answer"])

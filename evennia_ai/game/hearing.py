@@ -3,8 +3,9 @@
 This is the only place that knows how a game speaks: which lines are speech, who speaks and under
 which name, and who may know of it. A line's kind is Evennia's message type where it has one. Any
 other line is speech if its speaker typed these words, else a pose. A line that reaches a body
-through the room's `msg_contents` is for the room without those left out. Any other line is for its
-sender and the body alone, unless Evennia's own functions tell whom else it goes to.
+through the room's `msg_contents` is for the room without those left out: the innermost function of
+that name knows them by its parameter `exclude`. Any other line is for its sender and the body
+alone, unless Evennia's own functions tell whom else it goes to.
 
 `origin_of_line` is the only place of the package that looks at the call stack. It looks for the
 command that runs, by whose method a function is, and for Evennia's own ways of sending to a room,
@@ -14,8 +15,9 @@ by the parameters that these document. No variable of a game's function is looke
 import re
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from inspect import getargvalues
 from types import FrameType
 from typing import Any
 
@@ -61,7 +63,8 @@ LINE_CHARS = 20_000
 
 
 _DEPTH = 40
-# Hooks in which Evennia tells a room who enters and leaves the game.
+# Hooks in which Evennia, and games in other words, tell a room who enters and leaves the game.
+# Evennia gives these lines no type: of a hook, what its own object sends without one is a move.
 _COMING = ("at_post_puppet", "at_post_unpuppet")
 # Evennia's emotes, each listener of which is shown other names.
 _EMOTES = ("send_emote", "evennia.contrib.rpg.rpsystem.rpsystem")
@@ -75,19 +78,20 @@ class Origin:
         caller: Who typed the command that sends it; None if no command does.
         key: The command's name.
         typed: The command's arguments, and what of them stands behind an equals sign.
-        is_for_room: Whether it is sent to a room by `msg_contents`, or said by Evennia's `at_say`.
+        is_for_room: Whether it is sent to a room by a `msg_contents` that tells whom it leaves out,
+            or said by Evennia's `at_say`; None if neither that nor `receivers` is known.
         excluded: Whom `msg_contents` leaves out.
         receivers: Whom Evennia's `at_say` whispers to, or an emote of `rpsystem` is shown to.
-        is_coming: Whether Evennia tells that somebody enters or leaves the game.
+        comers: Whose hook it is, where it is sent as they enter or leave the game.
     """
 
     caller: TypedObject | None = None
     key: str = ""
     typed: tuple[str, ...] = ()
-    is_for_room: bool = False
-    excluded: tuple[Any, ...] = ()
-    receivers: tuple[Any, ...] | None = None
-    is_coming: bool = False
+    is_for_room: bool | None = None
+    excluded: Collection[Any] = ()
+    receivers: Collection[Any] = ()
+    comers: tuple[Any, ...] = ()
 
 
 def origin_of_line(listener: DefaultObject) -> Origin:
@@ -105,38 +109,44 @@ def origin_of_line(listener: DefaultObject) -> Origin:
             if not isinstance(caller, ObjectDB):  # an account
                 caller = getattr(getattr(sender, "session", None), "puppet", None) or caller
             parts = [getattr(sender, name, None) for name in ("args", "rhs")]
-            typed = tuple(filter(None, (plain(part) for part in parts if isinstance(part, str))))
+            typed = tuple(plain(part) for part in parts if isinstance(part, str))
             return replace(origin, caller=caller, key=str(sender.key), typed=typed)
         is_own &= frame.f_code is not DefaultObject.msg.__code__ or sender is listener
         if is_own:
-            origin = _sent_by(frame, listener, origin)
+            origin = _sent_by(frame, sender, listener, origin)
         frame = frame.f_back
     return origin
 
 
-def _sent_by(frame: FrameType, listener: DefaultObject, origin: Origin) -> Origin:
-    """An origin with what one of Evennia's own functions shows of a line, by its parameters."""
-    name, local = frame.f_code.co_name, frame.f_locals
-    if name == "msg_contents" and local.get("self") is listener.location:
-        left_out = tuple(make_iter(local.get("exclude") or ()))
-        return replace(origin, is_for_room=True, excluded=left_out)
-    if frame.f_code is DefaultObject.at_say.__code__:
-        if local["kwargs"].get("whisper"):
-            return replace(origin, receivers=tuple(make_iter(local["receivers"] or ())))
+def _sent_by(frame: FrameType, sender: object, listener: DefaultObject, origin: Origin) -> Origin:
+    """An origin with what a function's parameters show of a line; the innermost way of it holds."""
+    way, local = frame.f_code.co_name, frame.f_locals
+    is_said = frame.f_code is DefaultObject.at_say.__code__
+    if way in _COMING:
+        return replace(origin, comers=(sender,))
+    if is_said and origin.is_for_room is not False and not local["kwargs"].get("whisper"):
         # It leaves out those whom it tells in other words.
-        return replace(origin, is_for_room=True, excluded=())
-    if (name, frame.f_globals.get("__name__")) == _EMOTES:
-        return replace(origin, receivers=tuple(local["receivers"]))
-    if name in _COMING:
-        return replace(origin, is_coming=True)
+        left_out = {*origin.excluded}.difference(make_iter(local["receivers"] or ()))
+        return replace(origin, is_for_room=True, excluded=left_out)
+    if origin.is_for_room is not None:
+        return origin
+    if way == "msg_contents" and sender is listener.location:
+        left_out = local.get("exclude") or ()
+        # What an iterator holds is gone when it has been read.
+        if "exclude" in getargvalues(frame).args and not isinstance(left_out, Iterator):
+            return replace(origin, is_for_room=True, excluded=make_iter(left_out))
+        return replace(origin, is_for_room=False)
+    if is_said or (way, frame.f_globals.get("__name__")) == _EMOTES:
+        receivers = make_iter(local["receivers"] or ())
+        return replace(origin, is_for_room=False, receivers=receivers)
     return origin
 
 
 def line_and_type(text: object) -> tuple[str, object]:
     """A message's plain line and Evennia's type of it: it is a text, or a text and its options."""
     match text:
-        case [line, {**options}, *_]:
-            return plain(line), options.get("type")
+        case [line, {"type": kind}, *_]:
+            return plain(line), kind
         case [line, *_]:
             return plain(line), None
     return plain(text), None
@@ -165,9 +175,9 @@ def heard_event(
     if kind not in _SPOKEN and not re.search(r"\w", line):
         return None  # a break between poses, such as a row of dashes
     speaker = _body(next(iter(make_iter(from_obj or origin.caller)), None))
-    if speaker is listener or any(map(is_ignored, filter(None, (speaker, origin.caller)))):
+    if speaker is listener or any(map(is_ignored, (speaker, origin.caller))):
         return None
-    is_moving = kind in MOVE_TYPES or origin.is_coming
+    is_moving = kind in MOVE_TYPES or (kind is None and speaker in origin.comers)
     if speaker is None or not is_person(speaker):
         if is_moving:
             return None
@@ -193,8 +203,8 @@ def _person_event(
     is_unseen: bool,
 ) -> Message | None:
     """What a line of somebody's means; `is_sent`: whether the game names them as its sender."""
-    names, words, is_speech = names_of(speaker, listener), "", kind in _SPOKEN
-    names = (*names, plain(speaker.key))
+    names = (*names_of(speaker, listener), plain(speaker.key))
+    words, is_speech = "", kind in _SPOKEN
     if is_unseen:
         line = _without_name(line, names[-1])
         names = (UNSEEN, *names)
@@ -227,7 +237,7 @@ def _is_act_of(
 ) -> bool:
     """Whether a line names somebody, and nobody else who is here before."""
     place = _place(line, names)
-    others = (each for each in around(listener) if each is not speaker and is_person(each))
+    others = filter(is_person, {*around(listener)} - {speaker})
     ahead = (_place(line, names_of(each, listener)) < place for each in others)
     return place < len(line) and not any(ahead)
 
@@ -262,32 +272,28 @@ def _circle(
     origin: Origin,
 ) -> set[DefaultObject] | None:
     """Who besides a listener knows of a line; None if everybody in the room does."""
-    people, told = {*filter(is_person, around(listener))}, set[DefaultObject]()
-    is_for_all = _is_of(origin, "PUBLIC_COMMANDS")
+    people = {*filter(is_person, around(listener))}
+    told = {*filter(is_person, origin.receivers)}
+    is_for_all = {listener, *people} <= told or _is_of(origin, "PUBLIC_COMMANDS")
     if origin.is_for_room:
         left_out = {*origin.excluded} - {speaker}
         told, is_for_all = people - left_out, not left_out
-    elif origin.receivers is not None and not is_for_all:
-        told = {*filter(is_person, origin.receivers)}
-        is_for_all = people <= told
     if is_for_all and kind != "whisper":
         return None
     sender = speaker
     if speaker is None or not is_person(speaker):
         sender = origin.caller
-    return {*told, *filter(None, [sender])} - {listener}
+    return {*told, sender} - {listener, None}
 
 
 def _audience(
     listener: DefaultObject,
-    speaker: DefaultObject | None,
+    speaker: DefaultObject,
     circle: set[DefaultObject] | None,
 ) -> str:
     """Who may know of a line: a circle, or all in the room."""
     if circle is not None:
         return private(map(stable_id, circle))
-    if speaker is None:
-        return PUBLIC
     return room_audience(listener, speaker)
 
 
@@ -295,9 +301,8 @@ def _is_named(room: DefaultObject | None, line: str, words: str) -> bool:
     """Whether words of a line belong to the name that it gives to a thing here."""
     if room is None:
         return False
-    holders = (room, *room.contents)
-    things = (obj for holder in holders for obj in holder.contents if not is_person(obj))
-    keys = (plain(thing.key).casefold() for thing in things)
+    things = (obj for holder in (room, *room.contents) for obj in holder.contents)
+    keys = (plain(thing.key).casefold() for thing in things if not is_person(thing))
     return any(words.casefold() in key and key in line.casefold() for key in keys)
 
 
@@ -317,9 +322,9 @@ def _as_known(line: str, listener: DefaultObject) -> str:
     if not hidden:
         return line
     # What somebody is called may hold another one's true name.
-    names = {*hidden, *(name_of(person, listener) for person in people)}
-    words = sorted(names, key=len, reverse=True)
-    pattern = "|".join(f"{bordered(w)}|(?<=['’]){regex.escape(w)}{BEHIND}" for w in words)
+    names = [*hidden, *(name_of(person, listener) for person in people)]
+    names.sort(key=len, reverse=True)
+    pattern = "|".join(f"{bordered(w)}|(?<=['’]){regex.escape(w)}{BEHIND}" for w in names)
     flags = regex.V1 | regex.IGNORECASE
     known = {key.casefold(): name for key, name in hidden.items()}
     return regex.sub(pattern, lambda m: known.get(m[0].casefold(), m[0]), line, flags=flags)
@@ -345,7 +350,7 @@ def _thing_event(
     if is_answer or listener.ndb.ai_noticed == line:
         return None
     listener.ndb.ai_noticed = line
-    audience = _audience(listener, None, circle)
+    audience = _audience(listener, listener, circle)
     if thing is not None and _is_unseen(listener, thing):
         line = _without_name(line, plain(thing.key))
     return noticed_event(listener, _as_known(line, listener), None, audience)
@@ -392,7 +397,7 @@ def heard(
     told = {*listeners}
     people, words = {*filter(is_person, told), speaker}, plain(text)[:LINE_CHARS]
     for listener in filter(is_assistant, told - {speaker}):
-        absent = {*filter(is_person, around(listener))} - people
+        absent = {*around(listener)} - told - {speaker}
         is_for_some = any(obj.has_account or is_assistant(obj) for obj in absent)
         channel, content, circle = kind, words, None
         if kind == "whisper" or not _is_beside(listener, speaker) or is_for_some:
@@ -469,7 +474,7 @@ def channel_event(
     listener: DefaultObject, text: str, channel: TypedObject, sender: TypedObject | None
 ) -> Message | None:
     """A line on a channel, for staff alone unless everybody may listen there; never answered."""
-    names = [name.lower() for name in conf.setting("CHANNELS")]
+    names = map(str.lower, conf.setting("CHANNELS"))
     if sender is None or channel.key.lower() not in names or is_ignored(sender):
         return None
     audience = STAFF
@@ -479,7 +484,7 @@ def channel_event(
     return event_of(listener, sender, f"on {channel.key}"[:24], words, audience)
 
 
-def is_ignored(speaker: TypedObject) -> bool:
+def is_ignored(speaker: TypedObject | None) -> bool:
     """Whether a player wants no assistant to listen, by `ai/ignore`."""
     known = (speaker, getattr(speaker, "account", None))
     # A session, before it has logged in, has no tags.
@@ -492,4 +497,4 @@ def room_audience(listener: DefaultObject, speaker: DefaultObject) -> str:
     if not is_private_room(room):
         return PUBLIC
     people = {*filter(is_person, room.contents), *hearers(room), speaker}
-    return private(stable_id(obj) for obj in people - {listener})
+    return private(map(stable_id, people - {listener}))

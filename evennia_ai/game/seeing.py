@@ -51,7 +51,7 @@ def names_of(obj: DefaultObject, looker: DefaultObject) -> tuple[str, ...]:
     name, key = name_of(obj, looker), plain(obj.key)
     if obj is not looker and name.lower() != key.lower():
         return (name,)
-    return (key, *(plain(alias) for alias in obj.aliases.all()))
+    return (key, *map(plain, obj.aliases.all()))
 
 
 def is_private_room(room: DefaultObject | None) -> bool:
@@ -169,7 +169,7 @@ def player_ids(somebody: TypedObject) -> tuple[str, ...]:
 def find(identifier: str) -> Any:
     """The object or account a stable id names, or None if it is gone."""
     models = {"o": ObjectDB, "a": AccountDB, "s": ScriptDB}
-    number = identifier[1:].split(".", 1)[0]
+    number = identifier[1:].partition(".")[0]
     if identifier[:1] not in models or not number.isdecimal():
         return None
     model = models[identifier[0]]

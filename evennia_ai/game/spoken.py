@@ -75,15 +75,13 @@ def _shown(line: str, bare: str, typed: str, is_speech: bool) -> str:
     frame, behind = bare[: max(start, 0)].rstrip(), bare[end:].strip()
     if start < 0 or len(frame) + len(behind) > _FRAME_CHARS:
         return ""
-    is_enclosed = behind[:1] in _MARKS.get(frame[-1:], " ")
-    if re.search(r"\w", behind) and not is_enclosed:
-        return ""
+    if re.search(r"\w", behind) and behind[:1] not in _MARKS.get(frame[-1:], " "):
+        return ""  # more words than those between marks
     if behind and not is_speech and frame[-1:] not in _MARKS:
         return ""  # a thing that an act is told of, as in `picks up a ball.`
-    is_framed = frame[-1:] in {*_MARKS, ":", "："} or re.search(r"\w", frame + behind)
-    if not is_framed:
-        return ""
-    return typed
+    if frame[-1:] in {*_MARKS, ":", "："} or re.search(r"\w", frame + behind):
+        return typed
+    return ""
 
 
 def _quoted(line: str, bare: str) -> str:
@@ -101,9 +99,9 @@ def _quoted(line: str, bare: str) -> str:
         if re.search(r"\w", behind) and before:  # the verb stands behind the words
             lead = before.replace(_NAME, "").strip()
             is_framed &= lead[-1:] in ",，、" or (len(lead) < 3 and lead[-1:] not in ":：")
-        if not is_framed:
-            return ""
-        return line[start:end]
+        if is_framed:
+            return line[start:end]
+        return ""
     return ""
 
 

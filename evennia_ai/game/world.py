@@ -460,7 +460,7 @@ class GameHandler:
             is_active = any(session.cmd_last_visible > since for session in obj.sessions.all())
             return is_active and not is_ignored(obj)
 
-        return tuple(stable_id(obj) for obj in self._seen() if is_company(obj))
+        return tuple(map(stable_id, filter(is_company, self._seen())))
 
     def audience(self) -> str:
         """Who can know what is said aloud here: everybody, or those in a private room."""
@@ -745,9 +745,8 @@ class GameHandler:
             return names
 
         def by_rank(somebody: TypedObject | None) -> set[tuple[object, str]]:
-            if somebody is None:
-                return set()
-            return passed(somebody) - passed(as_player(somebody), no_superuser_bypass=True)
+            player = somebody and as_player(somebody)
+            return passed(somebody) - passed(player, no_superuser_bypass=True)
 
         person = find(self.asker or "")
         own, theirs = by_rank(self.character), by_rank(person)

@@ -4,10 +4,10 @@ from functools import partial
 from unittest.mock import patch
 
 from django.test import override_settings
-from evennia import DefaultCharacter, create_object
+from evennia import DefaultCharacter, DefaultRoom, create_object
 from evennia.contrib.grid.extended_room import ExtendedRoom
 from evennia.utils.create import create_channel
-from evennia.utils.utils import inherits_from
+from evennia.utils.utils import inherits_from, make_iter
 from twisted.internet.task import Clock
 
 import evennia_ai
@@ -256,12 +256,64 @@ def show(line):
     return Show
 
 
+class Wrapping(DefaultRoom):
+    """Hands on whatever it is given."""
+
+    def msg_contents(self, *args, **kwargs):
+        return super().msg_contents(*args, **kwargs)
+
+
+class Muffled(DefaultRoom):
+    """Leaves out those with plugged ears, too."""
+
+    def msg_contents(self, text=None, exclude=None, **kwargs):
+        deaf = [obj for obj in self.contents if obj.tags.has("plugged")]
+        super().msg_contents(text, exclude=[*make_iter(exclude or ()), *deaf], **kwargs)
+
+
+def tell(people, text, from_obj=None, mapping=None, **options):
+    """Send a line to each."""
+    [line, *rest] = make_iter(text)
+    for obj in people:
+        obj.msg((line.format(**mapping or {}), *rest), from_obj)
+
+
+class Looping(DefaultRoom):
+    """Sends to each by itself, without those whom its parameter holds."""
+
+    def msg_contents(self, text=None, exclude=None, **options):
+        left_out = make_iter(exclude or ())
+        tell([obj for obj in self.contents if obj not in left_out], text, **options)
+
+
+class Untelling(DefaultRoom):
+    """Sends to each by itself, and does not tell to whom."""
+
+    def msg_contents(self, text=None, **options):
+        left_out = make_iter(options.get("exclude") or ())
+        tell([obj for obj in self.contents if obj not in left_out], text, **options)
+
+
+class Hiding(Untelling):
+    """Tells whom it was to leave out, around what does not."""
+
+    def msg_contents(self, text=None, exclude=None, **kwargs):
+        super().msg_contents(text, exclude=exclude, **kwargs)
+
+
 class HearingTest(AssistantTest):
     """Char and Cora are players beside Aria."""
 
     def setUp(self):
         super().setUp()
         self.cora = create_object(PLAYED, key="Cora", location=self.room1)
+
+    def moved(self, kind):
+        """A room of a kind, with all who are here."""
+        room = create_object(kind, key="Hall")
+        for person in (self.aria, self.char1, self.char2, self.cora):
+            person.location = room
+        return room
 
     def typed(self, kind, args):
         """Somebody types a command of a game's own; what was heard before is forgotten."""
@@ -562,12 +614,42 @@ class TestOwnCommands(HearingTest):
         self.assertEqual([channel for channel, *_ in self.heard()], ["pose"])
 
     def test_who_enters_the_game(self):
-        """What Evennia tells the room then is no act and no line of theirs."""
+        """What Evennia tells the room then is no act and no line of theirs, but what it is."""
         self.char1.at_post_puppet()
+        self.assertEqual([channel for channel, *_ in self.heard()], ["move"])
+        self.tick()
+        self.char1.sessions.clear()
         self.char1.at_post_unpuppet(self.account)
-        heard = [(channel, audience) for channel, _, audience in self.heard()]
-        self.assertEqual(heard, [("move", PUBLIC)] * len(heard))
-        self.assertTrue(heard)
+        self.assertEqual([channel for channel, *_ in self.heard()], ["move"])
+        self.tick()
+        stored = [(m.channel, m.audience, m.speaker.key) for m in self.script.history.messages()]
+        self.assertEqual(stored, [("arrive", PUBLIC, "Char"), ("leave", PUBLIC, "Char")])
+
+    def test_what_is_said_as_somebody_enters_the_game(self):
+        """A hook of a game's own announces them by their own line without a type alone."""
+        cora = self.cora
+        for act, expected in (
+            (lambda char: char.at_say("Back again"), ("say", "Back again")),
+            (lambda char: char.execute_cmd("say Back again"), ("say", "Back again")),
+            (lambda char: char.execute_cmd("pose yawns"), ("pose", "Char yawns")),
+            (
+                lambda char: cora.location.msg_contents("Cora nods.", from_obj=cora),
+                ("pose", "Cora nods."),
+            ),
+            (lambda char: char.location.msg_contents("A bell tolls."), ("notice", "A bell tolls.")),
+            (
+                lambda char: char.location.msg_contents("Char is back!", from_obj=char),
+                ("move", "Char is back!"),
+            ),
+        ):
+
+            def at_post_puppet(self, act=act, **kwargs):
+                act(self)
+
+            self.script.runtime.queue.clear()
+            with patch.object(type(self.char1), "at_post_puppet", at_post_puppet):
+                self.char1.at_post_puppet()
+            self.assertEqual([each[:2] for each in self.heard()], [expected])
 
     def test_announced(self):
         """What a command announces as nobody's act is a notice."""
@@ -610,6 +692,95 @@ class TestOwnCommands(HearingTest):
 
         self.typed(Tell, "the key")
         self.assertEqual(self.heard(), [("whisper", "the key", self.circle(self.char1))])
+
+
+class TestRoomsOfAGame(HearingTest):
+    """Games whose rooms send in their own way."""
+
+    def test_who_is_left_out(self):
+        """A line past somebody is never public; one for all is, where the room tells that it is."""
+        own, others = self.circle(self.char1), self.circle(self.char1, self.char2)
+        for kind, for_all, for_some in (
+            (DefaultRoom, ("say", PUBLIC), ("say", others)),
+            (Wrapping, ("say", PUBLIC), ("say", others)),
+            (Muffled, ("say", PUBLIC), ("say", others)),
+            (Looping, ("say", PUBLIC), ("say", others)),
+            (Untelling, ("whisper", own), ("whisper", own)),
+            (Hiding, ("whisper", own), ("whisper", own)),
+        ):
+            room = self.moved(kind)
+            for left_out, expected in (([], for_all), ([self.cora], for_some)):
+                for options in ({}, {"type": "say"}):
+                    sent = partial(room.msg_contents, from_obj=self.char1, exclude=left_out)
+
+                    @command
+                    def Emit(self, sent=sent, options=options):
+                        sent((f'{self.caller.key} says, "{self.args}"', options))
+
+                    with self.subTest(kind.__name__, left_out=left_out, options=options):
+                        self.typed(Emit, "the key")
+                        channel, audience = expected
+                        self.assertEqual(self.heard(), [(channel, "the key", audience)])
+
+    def test_said_by_evennia(self):
+        """Evennia's say is for all but those whom the room itself leaves out."""
+        own, others = self.circle(self.char1), self.circle(self.char1, self.char2)
+        for kind, for_all, for_some in (
+            (Wrapping, PUBLIC, PUBLIC),
+            (Muffled, PUBLIC, others),
+            (Looping, PUBLIC, PUBLIC),
+            (Untelling, own, own),
+        ):
+            self.moved(kind)
+            for tags, audience in ((["free"], for_all), (["plugged"], for_some)):
+                self.cora.tags.clear()
+                self.cora.tags.batch_add(*tags)
+                with self.subTest(kind.__name__, tags=tags):
+                    self.script.runtime.queue.clear()
+                    self.char1.at_say("good evening", msg_self=True)
+                    self.assertEqual(
+                        [each[1:] for each in self.heard()], [("good evening", audience)]
+                    )
+
+    @override_settings(EVENNIA_AI_PUBLIC_COMMANDS=["say"])
+    def test_a_named_command(self):
+        """The setting makes public what such a room sends, and nothing past somebody elsewhere."""
+        for kind, audience in (
+            (Untelling, PUBLIC),
+            (Hiding, PUBLIC),
+            (Muffled, self.circle(self.char1, self.char2)),
+        ):
+            self.cora.tags.add("plugged")
+            self.moved(kind)
+            self.script.runtime.queue.clear()
+            self.char1.execute_cmd("say good evening")
+            self.assertEqual(self.heard(), [("say", "good evening", audience)], kind.__name__)
+
+    def test_an_iterator(self):
+        """Whom an iterator leaves out is not known once the room has read it."""
+        for kind in (DefaultRoom, Wrapping, Looping):
+            room = self.moved(kind)
+            first = [obj for obj in room.contents if obj is not self.aria][:1]
+            self.script.runtime.queue.clear()
+            room.msg_contents('Char says, "the key"', exclude=iter(first), from_obj=self.char1)
+            [(_, _, audience)] = self.heard()
+            self.assertEqual(audience, self.circle(self.char1))
+
+    def test_an_answer_within_a_line(self):
+        """What a room does at a line is for those to whom it does that."""
+        crate = create_object("evennia.objects.objects.DefaultObject", key="crate")
+        aria = self.aria
+
+        def answering(room, *args, **kwargs):
+            crate.at_say("the door", whisper=True, receivers=[aria])
+            return DefaultRoom.msg_contents(room, *args, **kwargs)
+
+        room = self.moved(Wrapping)
+        crate.location = room
+        with patch.object(Wrapping, "msg_contents", answering):
+            self.char1.at_say("hello", msg_self=True)
+        audiences = [audience for *_, audience in self.heard()]
+        self.assertEqual(audiences, [STAFF, PUBLIC])
 
 
 class TestNoHook(HearingTest):

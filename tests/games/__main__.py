@@ -229,6 +229,15 @@ class CmdGive(Command):
         if thing and target and thing.move_to(target, quiet=True):
             self.caller.msg(f"You give {thing.key}.")
 '''
+# Its way of sending has no parameters of its own.
+WRAPPING_ROOM = """
+from evennia import DefaultRoom
+
+
+class Room(DefaultRoom):
+    def msg_contents(self, *args, **kwargs):
+        return super().msg_contents(*args, **kwargs)
+"""
 RP, EVADVENTURE = "evennia.contrib.rpg.rpsystem", "evennia.contrib.tutorials.evadventure"
 INGAME = "evennia.contrib.base_systems.ingame_python"
 EXTENDED = "evennia.contrib.grid.extended_room.ExtendedRoom"
@@ -312,6 +321,7 @@ GAMES = {
         "server/conf/parts/players.py": "MULTISESSION_MODE = 3\nMAX_NR_CHARACTERS = 3\n"
         'GUEST_ENABLED = True\nROOT_URLCONF = "web.pages"\n',
         "web/pages.py": "from web.urls import urlpatterns\n",
+        "typeclasses/rooms.py": WRAPPING_ROOM,
     },
     "own_commands": {  # its command set has a name and a module of its own
         SETTINGS: 'CMDSET_CHARACTER = "commands.sets.PlayerCmdSet"\n',
