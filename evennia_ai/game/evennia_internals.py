@@ -163,7 +163,9 @@ class AttributeStore:
         return self._id
 
     def _attribute(self, key: str, category: str | None) -> Any:
-        """An Attribute or None."""
+        """An Attribute or None; Evennia takes an empty key for all of the category."""
+        if not key:
+            return None
         return self.obj.attributes.get(key, category=category, return_obj=True)
 
     def preload(self, keys: Iterable[str], category: str | None = None) -> None:

@@ -69,6 +69,13 @@ class TestAttributeStore(BaseEvenniaTest):
         self.assertIsNot(self.store.stamp("kept"), before)
         self.assertEqual(self.stored("kept"), {"lines": ["one", "two"]})
 
+    def test_no_key_is_none_of_a_category(self):
+        """Evennia takes an empty key for all of a category, of which it gives the only one."""
+        for count in range(3):
+            self.assertIsNone(self.store.get("", "kept"))
+            self.assertIsNone(self.store.stamp("", "kept"))
+            self.store.set(f"key {count}", PLAIN, "kept")
+
     def test_copies_are_independent(self):
         """Neither what was handed in nor what was read is the stored value."""
         value = {"lines": ["one"]}
