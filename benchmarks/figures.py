@@ -27,7 +27,10 @@ def model_at(url: str) -> dict[str, str]:
 
 def asked_lines(messages: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Who said which of the lines that a prompt wants to be answered."""
-    turns = [line for _, line in read_prompt(messages).turns]
+    talk = [*messages]
+    while talk and talk[-1]["role"] != "user":  # calls of this turn, and what they gave
+        talk.pop()
+    turns = [line for _, line in read_prompt(talk).turns]
     lines = takewhile(lambda line: isinstance(line, Heard), reversed(turns))
     return [(line.who, line.text) for line in reversed([*lines])]
 
