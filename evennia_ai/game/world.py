@@ -569,13 +569,15 @@ class GameHandler:
     def place(self) -> dict[str, Any]:
         """The room as the assistant, and whoever asks, see it: id, name, description, exits.
 
-        A room that one of them cannot see has no id. Besides, what strangers call the assistant, if
-        that is not its name, as a description in Evennia's `rpsystem`.
+        A room that one of them cannot see has no id. Besides, what the assistant is called but for
+        its name: its aliases, and what strangers see, as a description in Evennia's `rpsystem`.
         """
         room, body = self.character.location, self.character
         place = {"id": "", "key": "nowhere", "description": "", "exits": [], "called": ""}
-        if (called := name_of(body)) != plain(body.key):
-            place["called"] = called
+        others = (name_of(body), *names_of(body, body))
+        place["called"] = ", ".join(
+            dict.fromkeys(each for each in others if each != plain(body.key))
+        )
         if room is None:
             return place
         if not self._is_visible(room):

@@ -155,10 +155,8 @@ class _Speaker:
     def _names_it(self, text: str) -> bool:
         """Whether a text holds what the assistant is called."""
         shown = comparable(text)
-        called = (comparable(name) for name in (self.talk.me, self.talk.place.get(form.CALLED, "")))
-        return any(
-            name and regex.search(bordered(name), shown, regex.V1 | regex.I) for name in called
-        )
+        called = map(comparable, (self.talk.me, *self.talk.names(form.CALLED)))
+        return any(regex.search(bordered(name), shown, regex.V1 | regex.I) for name in called)
 
     def _is_amid(self, line: Heard) -> bool:
         """Whether somebody else is here who has been talking, too."""
@@ -233,8 +231,8 @@ class _Speaker:
         What others call it, or only the last words of that, counts if it is set off.
         """
         me = bordered(comparable(self.talk.me))
-        called = comparable(self.talk.place.get(form.CALLED, "")).split()
-        others = [bordered(" ".join(called[start:])) for start in range(len(called))]
+        called = (comparable(name).split() for name in self.talk.names(form.CALLED))
+        others = [bordered(" ".join(said[at:])) for said in called for at in range(len(said))]
         other = f"(?:{'|'.join(others) or '(?!)'})"
         begins = rf"{me}{_GLUED}|{other}(?=\s*[,،、，:：!！])"
         ends = rf"(?:[,،、，]?\s*{me}|[,،、，]\s*{other})(?=[\W]*$)"

@@ -148,14 +148,21 @@ class TestTalk(unittest.TestCase):
 
     def test_what_others_call_it(self):
         """It knows itself by a description, or its last words, where these are set off."""
-        place = place_text({**PLACE, "called": "a grey-haired barkeep"}, THINGS)
+        place = place_text({**PLACE, "called": "a grey-haired barkeep, Arya"}, THINGS)
         room = {**ROOM, "content": f"You are Aria, in a game.\n\nA barkeep.\n\n{place}"}
 
         def answer(text):
             return respond([room, moment("Mira", answer=("Mira", text))], TOOLS)
 
-        for text in ("Good evening, barkeep!", "Grey-haired barkeep, hello", "Hello, Aria"):
+        for text in (
+            "Good evening, barkeep!",
+            "Grey-haired barkeep, hello",
+            "Hello, Aria",
+            "Arya, hi!",
+        ):
             self.assertIn(answer(text).content, lines("greeting"), text)
+        [call] = answer("Arya, give me an ale, please.").tool_calls
+        self.assertEqual(call.name, "give")
         for text in ("Barkeep, who is my uncle?", "Who is my uncle, barkeep?"):
             [call] = answer(text).tool_calls
             self.assertNotIn("barkeep", call.arguments["query"].lower(), text)
