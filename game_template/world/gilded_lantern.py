@@ -189,7 +189,7 @@ THINGS = (
         "earthenware mugs on hooks above it. Whoever wants a mug of ale asks at the bar.",
         ("tap", "barrel", "ale", "beer", "mugs of ale"),
         "lantern",
-        "The tap is behind the bar. Ask for an ale, and you will get one.",
+        'The tap is behind the bar. Ask for an ale: "Aria, an ale, please."',
         taken_by="tag(aria, gilded_lantern) or perm(Builder)",
         typeclass="typeclasses.tap.Tap",
     ),

@@ -190,10 +190,14 @@ class _Speaker:
         ):
             return _Answer(room)
         order = read_order(line, text, self.talk, self.table)
-        if order and (answer := self._done(order, line)):
+        done = order and self._done(order, line)
+        if done and (done.rank == ANSWERS or not any(map(is_asked, sentences(text)))):
+            return done
+        answer = self._asked(text, courtesy, line)
+        if answer and (answer.rank == ANSWERS or not done):
             return answer
-        if answer := self._asked(text, courtesy, line):
-            return answer
+        if done:
+            return done
         if self._holds_phrase("identity", text, is_asked_of_it):
             return _Answer(self.line("identity", line))
         if courtesy == "greeting" and size(text) > BESIDE_GREETING:
@@ -245,6 +249,7 @@ class _Speaker:
         It is none if more follows that does not belong to it, as in `morning comes early`.
         """
         name, name_at_end = self._names
+        everyone = pattern(self.table.code, "everyone")
         text, courtesy = name_at_end.sub("", " ".join(text.split())), ""
         while True:
             text = text.lstrip(" ¡¿,،、，:!！.。…–—-")
@@ -254,7 +259,8 @@ class _Speaker:
             if ends:
                 end = max(ends)
                 rest = text[end:]
-                is_set_off = not regex.match(r"\s*\w", rest) or name.match(shown, end)
+                called = name.match(shown, end) or everyone.match(shown[end:].strip())
+                is_set_off = called or not regex.match(r"\s*\w", rest)
                 if not (is_set_off or size(rest) <= BESIDE_GREETING or is_unparted(text[:end])):
                     return text, "thanks" if ends[end] == "thanks" else courtesy
                 text, courtesy = rest, ends[end]
@@ -357,6 +363,8 @@ class _Speaker:
                 continue
             told, _ = self._without_opening(said)
             is_aside = line.verb == "says" and self._is_amid(line) and not self._names_it(said)
+            if is_aside and not self._is_named(line):
+                continue  # they talk with each other
             quote = _nearest(told, question, self.table, who, line.who, self.talk.people, is_aside)
             if quote:
                 frame = self._variants("told")[who == line.who]
@@ -379,8 +387,8 @@ def _nearest(
     among them; just as much is enough in the words of the `asker`, or of somebody (`who`) whom the
     question names. That name is not asked for: `my horse` is Bob's if Bob says so. The names of
     `people` who are here are in many lines: where more is asked, they alone make none near.
-    Of what others say among themselves (`is_aside`) one of several telling words is too little,
-    unless the question names who said it.
+    Of what people say among themselves (`is_aside`) one of several telling words is too little, and
+    of the asker's own words one alone, unless the question names who said it.
     What tells no more than the question, as a question without its mark, is no answer.
     """
     # Spanish `anda` is no form of the little word `and` of a text in English.
@@ -415,13 +423,18 @@ def _nearest(
         least = NEAR_NAMED * len(asked)
     if not common or len(common) < least or (len(common) == least and not is_own):
         return ""
-    if is_aside and not is_of_speaker and len(common) < min(2, len(asked)):
+    fewest = len(asked) if who != asker else 2
+    if is_aside and not is_of_speaker and len(common) < min(2, fewest):
         return ""
     here = {stem(word, table.code) for name in people for word in words(name)}
     if common <= here and not asked <= here:
         return ""
-    at = parts.index(best)
-    return _beginning(" ".join(parts[at : at + QUOTE_SENTENCES]), QUOTE_SENTENCES, QUOTE_CHARS)
+    at, told = parts.index(best), sentences(text)
+    quoted = parts[at : at + QUOTE_SENTENCES]
+    before = told[: told.index(best)][-1:]
+    if before and is_asked(before[0]):  # `Did you hear about Hobb? Owes forty silver.`
+        quoted = [*before, best]
+    return _beginning(" ".join(quoted), QUOTE_SENTENCES, QUOTE_CHARS)
 
 
 def _shown(result: str) -> str:
