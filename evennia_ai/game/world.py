@@ -573,11 +573,9 @@ class GameHandler:
         its name: its aliases, and what strangers see, as a description in Evennia's `rpsystem`.
         """
         room, body = self.character.location, self.character
-        place = {"id": "", "key": "nowhere", "description": "", "exits": [], "called": ""}
-        others = (name_of(body), *names_of(body, body))
-        place["called"] = ", ".join(
-            dict.fromkeys(each for each in others if each != plain(body.key))
-        )
+        others = dict.fromkeys((name_of(body), *names_of(body, body)))
+        called = [name for name in others if name != plain(body.key)]
+        place = {"id": "", "key": "nowhere", "description": "", "exits": [], "called": called}
         if room is None:
             return place
         if not self._is_visible(room):

@@ -91,15 +91,16 @@ def place_text(
     place: Mapping[str, Any], things: Iterable[str] = (), carried: Iterable[str] = ()
 ) -> str:
     """Where the assistant is, and as whom, as lines of the system text; `place` is the game's."""
+    # A comma parts names.
+    called = (shown_name(name).replace(",", "") for name in place.get("called") or ())
     rows = {
+        CALLED: ", ".join(called),
         PLACE: str(place["key"]),
         LOOKS: str(place.get("description") or ""),
         THINGS: ", ".join(map(shown_name, things)),
         WAYS: ", ".join(map(shown_name, place.get("exits") or ())),
         CARRIED: ", ".join(map(shown_name, carried)),
     }
-    if called := place.get("called"):
-        rows = {CALLED: shown_name(called), **rows}
     return "\n".join(f"{label}: {flat(text)}" for label, text in rows.items() if text)
 
 

@@ -77,10 +77,10 @@ class TestMasks(AssistantTest):
 
     def test_what_others_call_it(self):
         """The prompt names the description that others know it by, where that is not its name."""
-        self.assertEqual(self.script.game.place()["called"], "a slender innkeeper")
-        self.assertEqual(self.aria.assistant.game.place()["called"], "")
+        self.assertEqual(self.script.game.place()["called"], ["a slender innkeeper"])
+        self.assertEqual(self.aria.assistant.game.place()["called"], [])
         self.aria.aliases.add("барменша")
-        self.assertEqual(self.aria.assistant.game.place()["called"], "барменша")
+        self.assertEqual(self.aria.assistant.game.place()["called"], ["барменша"])
 
     def test_addressed(self):
         """It answers to its own description, to what somebody calls it, and to an emote at it."""

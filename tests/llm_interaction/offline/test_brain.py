@@ -149,7 +149,7 @@ class TestTalk(unittest.TestCase):
 
     def test_what_others_call_it(self):
         """It knows itself by a description, or its last words, where these are set off."""
-        place = place_text({**PLACE, "called": "a grey-haired barkeep, Arya"}, THINGS)
+        place = place_text({**PLACE, "called": ["a tall, grey-haired barkeep", "Arya"]}, THINGS)
         room = {**ROOM, "content": f"You are Aria, in a game.\n\nA barkeep.\n\n{place}"}
 
         def answer(text):
