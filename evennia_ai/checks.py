@@ -19,8 +19,13 @@ MODEL, API_BASE, API_KEY = (f"{PREFIX}LLM_{name}" for name in ("MODEL", "API_BAS
 _ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
 
 
-def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.CheckMessage]:
-    """All problems of the package's settings; Django calls this."""
+def check_settings(
+    app_configs: object = None, are_loaded: bool = False, **kwargs: object
+) -> list[checks.CheckMessage]:
+    """All problems of the package's settings; Django calls this.
+
+    With the game's features loaded, options that nobody brings are some.
+    """
     problems: list[checks.CheckMessage] = []
     settings_known = Settings.about()
     for name, about in settings_known.items():
@@ -42,7 +47,8 @@ def check_settings(app_configs: object = None, **kwargs: object) -> list[checks.
                 if not exists:
                     what = f"`{PREFIX}{name}` names `{path}`, but there is no module `{module}`."
                     problems.append(_problem("E002", what, "Correct the path, or remove it."))
-    problems += [_problem("E001", what, "Correct or remove it.") for what in wrong_options()]
+    wrong = wrong_options(are_loaded)
+    problems += [_problem("E001", what, "Correct or remove it.") for what in wrong]
     if setting("LLM_API_BASE") and not setting("LLM_MODEL"):
         message = f"`{API_BASE}` is set without `{MODEL}`: the offline model speaks."
         problems.append(_problem("W001", message, f"Set `{MODEL}` to one of that server's models."))

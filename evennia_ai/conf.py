@@ -257,16 +257,16 @@ def runs_here(model: str) -> bool:
     return servers.runs_here(model, model_name(), setting("LLM_API_BASE"), addresses)
 
 
-def wrong_options() -> Iterator[str]:
+def wrong_options(are_loaded: bool = False) -> Iterator[str]:
     """What is wrong with options of ``EVENNIA_AI_OPTIONS``; the others of a group hold.
 
     Of an unknown one nobody can tell as long as the game's own features are not loaded.
     """
-    has_own = not {*SHIPPED}.issuperset(setting("FEATURES"))
+    is_known = are_loaded or {*SHIPPED}.issuperset(setting("FEATURES"))
     for group, options in setting("OPTIONS").items():
         for name, value in options.items():
             try:
-                if name in OPTIONS or not has_own:
+                if is_known or name in OPTIONS:
                     check_option(name, value)
             except ConfigError as error:
                 yield f"`{PREFIX}OPTIONS` for `{group}`: {error}"

@@ -343,9 +343,11 @@ OPTIONS = {**AssistantConfig.about()}
 
 def bring_options(model: type[Values]) -> None:
     """Add those of a feature; `ConfigError` if another model has one of this name."""
-    for name, about in model.about().items():
-        if OPTIONS.setdefault(name, about).model is not model:
+    brought = model.about()
+    for name, about in brought.items():
+        if OPTIONS.get(name, about).model is not model:
             raise ConfigError(f"there is an option `{name}` already")
+    OPTIONS.update(brought)
 
 
 def check_option(name: str, value: object, allowed: Allowed = ANYTHING) -> Any:

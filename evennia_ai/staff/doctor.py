@@ -65,8 +65,10 @@ _fine, _remark, _fault = (partial(Check, ok) for ok in (True, None, False))
 
 
 def check_settings(in_game: bool) -> Check:
-    """The settings by Django's system checks."""
-    problems = sorted(checks.check_settings(), key=lambda problem: -problem.level)
+    """The settings by Django's system checks, and the options that features bring."""
+    listed_features()
+    settings_found = checks.check_settings(are_loaded=True)
+    problems = sorted(settings_found, key=lambda problem: -problem.level)
     if problems:
         worst, more = problems[0], phrase(" (and {} more: `evennia check`)", len(problems) - 1)
         found = _fault if worst.level >= ERROR else _remark

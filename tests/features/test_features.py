@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import unittest
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 from unittest import mock
@@ -22,7 +23,7 @@ from evennia_ai.kinds import Values
 from evennia_ai.options import OPTIONS
 from evennia_ai.privacy.export import export_player
 from evennia_ai.privacy.forget import forget_people
-from evennia_ai.staff.doctor import check_tools
+from evennia_ai.staff.doctor import check_settings, check_tools
 from evennia_ai.testing import call
 from tests.command_line import CommandLineTest, WholePagesTest
 from tests.fake import FakeGame
@@ -135,6 +136,7 @@ class Documented:
         [code] = re.findall(r"```python\n(# world/drinks.py.*?)```", text, re.DOTALL)
         [setting] = re.findall(r"EVENNIA_AI_FEATURES = (\[.*?\])", text, re.DOTALL)
         module = ModuleType("world.drinks")
+        module.__spec__ = ModuleSpec("world.drinks", None)  # by which checks find it
         modules = {"world": ModuleType("world"), "world.drinks": module}
         self.enterContext(mock.patch.dict(sys.modules, modules))
         exec(code, module.__dict__)
@@ -202,12 +204,29 @@ class TestDocumentedOption(Documented, WholePagesTest):
             del OPTIONS["drinks_told"]
             self.assertEqual([*conf.wrong_options()], [])
 
+    def test_a_name_that_nobody_brings(self):
+        """The doctor, who loads the features, reports it; an option that one brings is none."""
+        for groups, found in (
+            ({"guard": {"drinks_tolled": 3}}, "There is no option `drinks_tolled`"),
+            ({"guard": {"drinks_told": 51}}, "`drinks_told` takes"),
+            ({"guard": {"drinks_told": 3, "post": False}}, ""),
+        ):
+            OPTIONS.pop("drinks_told", None)  # as before the features are loaded
+            with self.subTest(found), override_settings(EVENNIA_AI_OPTIONS=groups):
+                finding = check_settings(True)
+                self.assertEqual(finding.ok, not found)
+                self.assertIn(found, finding.detail)
+
     def test_a_name_that_is_taken(self):
-        """A feature whose option has the name of another is reported and left out."""
+        """A feature one of whose options has the name of another brings none, and is left out."""
         drinks = sys.modules["world.drinks"].Drinks
-        taken = type("Taken", (Values,), {"__annotations__": {"post": bool}, "post": True})
+        kinds = {"drinks_free": bool, "post": bool}
+        taken = type(
+            "Taken", (Values,), {"__annotations__": kinds, "drinks_free": True, "post": True}
+        )
         with mock.patch.object(drinks, "options", taken):
             problems = []
             left = listed_features(problems.append)
         self.assertEqual([each.name for each in left], ["errands", "bonds"])
         self.assertIn("there is an option `post` already", str(problems[0]))
+        self.assertNotIn("drinks_free", [*OPTIONS])
