@@ -10,7 +10,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import takewhile
+from itertools import combinations, takewhile
 
 from twisted.internet.interfaces import IDelayedCall
 
@@ -103,7 +103,8 @@ CUE_CHARS = 300
 HOUR_S = 3600.0
 # How long a yes confirms what the asker was last asked.
 CONFIRM_S = 120.0
-_SEPARATORS = re.compile(r"[\s.,:;!?¡¿…。、，！؟-]+")
+# Most words of a yes, and what parts them: no mark that makes a question in any script.
+_YES_WORDS, _SEPARATORS = 12, re.compile(r"[\s.,:!¡…。、，！-]+")
 _COURTESIES = ("yes", "please", "thanks")
 # Words that may stand beside a yes.
 BESIDE = frozenset(
@@ -111,21 +112,27 @@ BESIDE = frozenset(
 )
 
 
-def _spaced(text: str) -> str:
-    """The words of a text, folded, each with a blank before, and one behind the last."""
-    return _SEPARATORS.sub(" ", f" {folded(text)} ")
+def _parts(text: str) -> list[str]:
+    """The words of a text, folded; a question mark stays at its word."""
+    return _SEPARATORS.sub(" ", folded(text)).split()
 
 
-def _any_of(*keys: str) -> str:
-    """A pattern for a phrase of these lists, with a blank before."""
-    phrases = (_spaced(phrase).rstrip() for key in keys for phrase in each_phrase(key))
-    return f"(?:{'|'.join(map(re.escape, phrases))})(?= )"
-
-
-# A line that confirms is made of such phrases alone, and one of them is a yes.
-_CONFIRMS = re.compile(
-    rf"(?:{_any_of(*_COURTESIES)})*{_any_of('yes')}(?:{_any_of(*_COURTESIES)})* "
+# Phrases that a yes begins with, and all that it is made of.
+_YES, _COURTEOUS = (
+    frozenset(" ".join(_parts(phrase)) for key in keys for phrase in each_phrase(key))
+    for keys in (_COURTESIES[:1], _COURTESIES)
 )
+
+
+def _is_yes(words: Sequence[str]) -> bool:
+    """Whether words begin with a yes, and go on with phrases of courtesy alone."""
+    if not 0 < len(words) <= _YES_WORDS:
+        return False
+    reached = {0}
+    for start, end in combinations(range(len(words) + 1), 2):
+        if start in reached and " ".join(words[start:end]) in (_YES, _COURTEOUS)[start > 0]:
+            reached.add(end)
+    return len(words) in reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +195,8 @@ class Proposal:
         """
         if not 0 <= now - self.at <= CONFIRM_S:
             return False
-        name = _spaced(own).split()
-        said = [word for word in _spaced(" ".join(lines)).split() if word not in name]
-        return _CONFIRMS.fullmatch(_spaced(" ".join(said))) is not None
+        name = _parts(own)
+        return _is_yes([word for word in _parts(" ".join(lines)) if word not in name])
 
 
 @dataclass

@@ -612,6 +612,14 @@ NO_YES = (
     "Aria, yes but no",
     "Aria, I will do it",
     "Mach das nicht, Aria",
+    "Can you do it, Aria?",
+    "Aria, can you do it",
+    "Aria, would you do it?",
+    "Will you do it, please, Aria?",
+    "Could you do it, please, Aria",
+    "Do it, Aria? Thanks",
+    "Aria, kannst du mach das",
+    "Aria, sí？",
 )
 
 
@@ -665,6 +673,9 @@ class TestConfirmed(AttackTest):
         asked = Proposal("give", "{}", 0.0)
         for text in (
             "Ja bitte, Aria!",
+            "Please do it, Aria, thank you!",
+            "Sì, grazie mille grazie",
+            "oui, s'il vous plaît",
             "sí, por favor",
             "да, пожалуйста",
             "はい、お願いします",
@@ -682,6 +693,20 @@ class TestConfirmed(AttackTest):
                 self.assertFalse(asked.is_confirmed([f"{yes} xyz"], "Aria", 1.0), (code, yes))
             for please in {*table.phrases("please")} - each_phrase("yes"):
                 self.assertFalse(asked.is_confirmed([please], "Aria", 1.0), (code, please))
+
+    def test_questions(self):
+        """No line with a question mark of any script is a yes."""
+        asked = Proposal("give", "{}", 0.0)
+        for mark in "?？؟⸮՞\u037e":
+            for line in (f"yes{mark}", f"yes{mark} thanks", f"¿ok{mark} do it"):
+                self.assertFalse(asked.is_confirmed([line], "Aria", 1.0), line)
+
+    def test_most_words(self):
+        """A yes is short; of a line with more words, however they may be parted, none is read."""
+        asked = Proposal("give", "{}", 0.0)
+        for words in (11, 12, 13, 3_000):
+            line = " ".join(["sì", *["grazie", "mille", "grazie"] * words][:words])
+            self.assertIs(asked.is_confirmed([line], "Aria", 1.0), words <= 12, words)
 
     def test_other_names(self):
         """What was confirmed is done by whatever name the model calls it then."""
