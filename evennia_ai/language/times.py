@@ -27,7 +27,7 @@ _FROM_ONE = ("day", "week", "month")
 EXAMPLES = "in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00"
 MORNING = time(9)
 # Places in the list of units of a language.
-_UNITS, _TOMORROW = ("minutes", "hours", "days"), 3
+_UNITS, _TOMORROW, _TODAY = ("minutes", "hours", "days"), 3, 4
 _DATE = regex.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _HOUR_FIGURE = r"(?<!\d)(?P<hour>\d{1,2})"
 _CLOCK = regex.compile(
@@ -93,7 +93,7 @@ def due(text: str, now: datetime) -> datetime | None:
     try:
         if found := _DATE.search(rest):
             day = date(*map(int, found.groups()))
-        elif found := _tomorrow().search(rest):
+        elif found := _any_of(_TOMORROW).search(rest):
             day = now.date() + timedelta(days=1)
         rest, at = _without(rest, found), MORNING
         clock = _CLOCK.search(rest)
@@ -106,7 +106,8 @@ def due(text: str, now: datetime) -> datetime | None:
             if half:
                 hour = hour % 12 + 12 * (half == "p")
             at = time(hour, int(clock["minute"] or clock["minutes"] or 0))
-        if not _is_little(_without(rest, clock)):
+            rest = _any_of(_TODAY).sub(" ", _without(rest, clock))  # `this evening at 20:00`
+        if not _is_little(rest):
             return None
         then = datetime.combine(day or now.date(), at, now.tzinfo)
         if not day and then <= now:
@@ -150,8 +151,8 @@ def _unit_words(place: int) -> list[str]:
 
 
 @cache
-def _tomorrow() -> "regex.Pattern[str]":
-    return regex.compile("|".join(map(bordered, _unit_words(_TOMORROW))), regex.V1)
+def _any_of(place: int) -> "regex.Pattern[str]":
+    return regex.compile("|".join(map(bordered, _unit_words(place))), regex.V1)
 
 
 @cache

@@ -16,7 +16,8 @@ TIMES = {
     "11-26 16:00": "in 2h|in 2 hours|2 h|in 2 Stunden|через 2 часа|2時間後|2小时后|2시간 후"
     "|بعد ٢ ساعات|2 घंटे|อีก 2 ชั่วโมง|120 min|en 2 horas|dans 2 heures|tra 2 ore|1h60m"
     "|za 2 godziny|2 saat sonra",
-    "11-26 21:00": "21:00|at 21:00|9pm|9 p.m.|21 Uhr|21h00|21時|２１：００|21.00",
+    "11-26 21:00": "21:00|at 21:00|9pm|9 p.m.|21 Uhr|21h00|21時|２１：００|21.00"
+    "|this evening at 21:00|heute Abend um 21 Uhr|сегодня вечером в 21:00",
     "11-27 09:00": "9:00|9 am|tomorrow|tomorrow 9:00|tomorrow at 9|morgen um 9 Uhr|завтра 9:00"
     "|明日9時|明天 9点|내일 9시|yarın 9:00|غدا ٩:٠٠|พรุ่งนี้ 9:00|mañana 9:00|demain 9:00"
     "|domani 9:00|jutro 9:00",

@@ -135,8 +135,10 @@ def _time_in(rest: str, table: Table) -> tuple[str, str] | None:
     said = rest.split()
     first = int(bool(said) and folded(said[0]) in table.stop and due(said[0], _NOON) is None)
     best, time = first, None
-    begins = next((word for word in said if folded(word) not in table.stop), "")
-    if not _DIGIT.search(begins) and due(begins, _NOON) is None:
+    beside = {*table.stop, *folded(table.get("words", "units").replace("|", " ")).split()}
+    begins = (word for word in said if folded(word) not in beside or due(word, _NOON))
+    telling = next(begins, "")
+    if not _DIGIT.search(telling) and due(telling, _NOON) is None:
         return None  # `Bram, I come tomorrow` begins with no time
     for end in range(first + 1, min(len(said), first + MAX_TIME) + 1):
         at = due(" ".join(said[first:end]), _NOON)

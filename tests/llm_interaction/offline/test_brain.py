@@ -284,6 +284,8 @@ class TestOrders(unittest.TestCase):
             ("Tell Tom that I am not coming tonight", "that I am not coming tonight"),
             ("tell Tom: I come. not tomorrow!", "I come. not tomorrow!"),
             ("Tell Bob tomorrow is too late for me", "tomorrow is too late for me"),
+            ("Tell Bram, I come tomorrow", "I come tomorrow"),
+            ("tell Tom: this evening at 20:00 is fine", "this evening at 20:00 is fine"),
             ("Sag Tom, ich komme morgen nicht", "ich komme morgen nicht"),
             ("Sag Tom morgen komme ich nicht", "morgen komme ich nicht"),
             ("Dis à Tom que je ne viens pas demain", "que je ne viens pas demain"),
@@ -296,6 +298,25 @@ class TestOrders(unittest.TestCase):
                 self.assertEqual((name, "when" in given), ("tell_later", False))
                 self.assertTrue(any(parted([text], given["to"])))
                 self.assertEqual(message_in(*parted([text], given["text"]), given["to"]), told)
+
+    def test_words_for_a_time(self):
+        """What begins with words of a day, or little ones, before a time is told at that time."""
+        for text, when in (
+            ("remind me this evening at 20:00 to eat", "this evening at 20:00"),
+            ("Remind me tonight at 20:00 to eat", "tonight at 20:00"),
+            ("remind me tomorrow morning at 9 to eat", "tomorrow morning at 9"),
+            ("Erinnere mich heute Abend um 20 Uhr ans Essen", "heute Abend um 20 Uhr"),
+            ("Erinnere mich morgen früh um 9 ans Essen", "morgen früh um 9"),
+            ("Rappelle-moi aujourd'hui à 20h00 de manger", "aujourd'hui à 20h00"),
+            ("Recuérdame hoy a las 20:00 que hay que comer", "hoy a las 20:00"),
+            ("Ricordami oggi alle 20:00 di mangiare con te", "oggi alle 20:00"),
+            ("Przypomnij mi dziś o 20:00 żeby zjeść", "dziś o 20:00"),
+            ("Напомни мне сегодня в 20:00 поесть", "сегодня в 20:00"),
+            ("提醒我 今天 20:00 吃饭", "今天 20:00"),
+        ):
+            with self.subTest(text):
+                name, given = call_of(text, "Mira", "Bob")
+                self.assertEqual((name, given.get("when")), ("tell_later", when))
 
     def test_done_once(self):
         """What was given is not here any more, and not given again under a shorter name."""
