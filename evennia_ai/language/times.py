@@ -27,7 +27,7 @@ _FROM_ONE = ("day", "week", "month")
 EXAMPLES = "in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00"
 MORNING = time(9)
 # Places in the list of units of a language.
-_UNITS, _TOMORROW, _TODAY = ("minutes", "hours", "days"), 3, 4
+_UNITS, _TOMORROW, _TODAY, _DAY_AFTER = ("minutes", "hours", "days"), 3, 4, 5
 _DATE = regex.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _HOUR_FIGURE = r"(?<!\d)(?P<hour>\d{1,2})"
 _CLOCK = regex.compile(
@@ -93,8 +93,8 @@ def due(text: str, now: datetime) -> datetime | None:
     try:
         if found := _DATE.search(rest):
             day = date(*map(int, found.groups()))
-        elif found := _any_of(_TOMORROW).search(rest):
-            day = now.date() + timedelta(days=1)
+        elif found := _days_ahead().search(rest):
+            day = now.date() + timedelta(days=1 + bool(found["later"]))
         rest, at = _without(rest, found), MORNING
         clock = _CLOCK.search(rest)
         if day is None and clock is None:
@@ -106,7 +106,8 @@ def due(text: str, now: datetime) -> datetime | None:
             if half:
                 hour = hour % 12 + 12 * (half == "p")
             at = time(hour, int(clock["minute"] or clock["minutes"] or 0))
-            rest = _any_of(_TODAY).sub(" ", _without(rest, clock))  # `this evening at 20:00`
+            # As in `this evening at 20:00`.
+            rest = regex.sub(_any_of(_TODAY), " ", _without(rest, clock), flags=regex.V1)
         if not _is_little(rest):
             return None
         then = datetime.combine(day or now.date(), at, now.tzinfo)
@@ -151,8 +152,14 @@ def _unit_words(place: int) -> list[str]:
 
 
 @cache
-def _any_of(place: int) -> "regex.Pattern[str]":
-    return regex.compile("|".join(map(bordered, _unit_words(place))), regex.V1)
+def _any_of(place: int) -> str:
+    """A pattern for the words at a place; a hyphen of theirs stands for a blank, too."""
+    return "|".join(map(bordered, _unit_words(place))).replace(r"\-", r"[\s\-]")
+
+
+@cache
+def _days_ahead() -> "regex.Pattern[str]":
+    return regex.compile(f"(?P<later>{_any_of(_DAY_AFTER)})|{_any_of(_TOMORROW)}", regex.V1)
 
 
 @cache

@@ -21,6 +21,9 @@ TIMES = {
     "11-27 09:00": "9:00|9 am|tomorrow|tomorrow 9:00|tomorrow at 9|morgen um 9 Uhr|завтра 9:00"
     "|明日9時|明天 9点|내일 9시|yarın 9:00|غدا ٩:٠٠|พรุ่งนี้ 9:00|mañana 9:00|demain 9:00"
     "|domani 9:00|jutro 9:00",
+    "11-28 09:00": "the day after tomorrow|day after tomorrow 9:00|übermorgen um 9 Uhr|après-demain"
+    "|apres demain à 9h00|pasado mañana|depois de amanhã|dopodomani|pojutrze 9:00|послезавтра"
+    "|明後日9時|后天9点|모레 9시|بعد غد|परसों|มะรืนนี้|öbür gün 9:00",
     "11-27 09:30": "9時30分|9:30",
     "11-27 00:00": "12am|0:00",
     "12-01 09:00": "2026-12-01 09:00|2026-12-01|2026/12/1",

@@ -21,7 +21,7 @@ from evennia_ai.llm_interaction.offline.transcript import Talk, ToolCall
 REMEMBERED = 8  # importance of what the assistant was asked to remember
 JOURNAL_CHARS = 1200
 MAX_NAME = 3  # words of a name that the prompt does not show
-MAX_TIME = 5  # words of a time
+MAX_TIME = 6  # words of a time
 # A word as it stands, with what may join its parts.
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}'’-]+")
 _HAS_WORD, _DIGIT = regex.compile(r"\w"), regex.compile(r"\d")
@@ -135,8 +135,8 @@ def _time_in(rest: str, table: Table) -> tuple[str, str] | None:
     said = rest.split()
     first = int(bool(said) and folded(said[0]) in table.stop and due(said[0], _NOON) is None)
     best, time = first, None
-    beside = {*table.stop, *folded(table.get("words", "units").replace("|", " ")).split()}
-    begins = (word for word in said if folded(word) not in beside or due(word, _NOON))
+    beside = {*table.stop, *words(table.get("words", "units"))}
+    begins = (word for word in said if not beside.issuperset(words(word)) or due(word, _NOON))
     telling = next(begins, "")
     if not _DIGIT.search(telling) and due(telling, _NOON) is None:
         return None  # `Bram, I come tomorrow` begins with no time

@@ -303,7 +303,11 @@ class TestOrders(unittest.TestCase):
         """What begins with words of a day, or little ones, before a time is told at that time."""
         for text, when in (
             ("remind me this evening at 20:00 to eat", "this evening at 20:00"),
-            ("Remind me tonight at 20:00 to eat", "tonight at 20:00"),
+            ("Remind me tonight, at 20:00, to eat", "tonight, at 20:00,"),
+            ("remind me the day after tomorrow to eat", "the day after tomorrow"),
+            ("remind me the day after tomorrow at 9 to eat", "the day after tomorrow at 9"),
+            ("Erinnere mich übermorgen um 9 ans Essen", "übermorgen um 9"),
+            ("Recuérdame pasado mañana que hay que comer", "pasado mañana"),
             ("remind me tomorrow morning at 9 to eat", "tomorrow morning at 9"),
             ("Erinnere mich heute Abend um 20 Uhr ans Essen", "heute Abend um 20 Uhr"),
             ("Erinnere mich morgen früh um 9 ans Essen", "morgen früh um 9"),
