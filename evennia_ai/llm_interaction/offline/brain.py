@@ -316,12 +316,14 @@ class _Speaker:
         """What answers a question."""
         if self._holds_phrase("identity", question):
             return _Answer(self.line("identity", line))
+        own = bordered(comparable(self.talk.me))  # its name is no part of what is asked
+        question = regex.sub(own, " ", question, flags=regex.V1 | regex.I).strip()
         told = content_words(question, self.table)
         thing = named_in(question, self.talk.names(form.THINGS, form.CARRIED))
         is_of_thing = thing and len(set(told) - set(words(thing))) < BESIDE_GREETING
         if is_of_thing and (answer := self._seen(thing)):
             return answer
-        search = ToolCall("search_memory", {"query": question.strip()[:MAX_SEARCH]})
+        search = ToolCall("search_memory", {"query": question[:MAX_SEARCH]})
         if told and search.name in self.tools:
             found = self.talk.result_of(search)
             if found is None:
@@ -384,11 +386,11 @@ def _nearest(
     """The sentences of a text that are near to a question; empty if none is.
 
     Near is what shares more than half of a question's telling words, or than a third with a name
-    among them; just as much is enough in the words of the `asker`, or of somebody (`who`) whom the
-    question names. That name is not asked for: `my horse` is Bob's if Bob says so. The names of
-    `people` who are here are in many lines: where more is asked, they alone make none near.
-    Of what people say among themselves (`is_aside`) one of several telling words is too little, and
-    of the asker's own words one alone, unless the question names who said it.
+    among them; just as much is enough in the words of somebody (`who`) whom the question names.
+    That name is not asked for: `my horse` is Bob's if Bob says so. The names of `people` who are
+    here are in many lines: where more is asked, they alone make none near. Of what people say among
+    themselves (`is_aside`) one of several telling words is too little, and of the asker's own words
+    one alone, unless the question names who said it.
     What tells no more than the question, as a question without its mark, is no answer.
     """
     # Spanish `anda` is no form of the little word `and` of a text in English.
@@ -410,7 +412,6 @@ def _nearest(
     asked, speaker = stems(question), {stem(word, table.code) for word in words(who)}
     asked = asked - reminds or asked
     is_of_speaker = not asked.isdisjoint(speaker)
-    is_own = is_of_speaker or who == asker != ""
     asked -= speaker
     named = {stem(folded(word), table.code) for word in capitals(question)}
     parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
@@ -421,7 +422,7 @@ def _nearest(
     least = NEAR * len(asked)
     if not named.isdisjoint(common) or question.upper() == question.lower():
         least = NEAR_NAMED * len(asked)
-    if not common or len(common) < least or (len(common) == least and not is_own):
+    if not common or len(common) < least or (len(common) == least and not is_of_speaker):
         return ""
     fewest = len(asked) if who != asker else 2
     if is_aside and not is_of_speaker and len(common) < min(2, fewest):

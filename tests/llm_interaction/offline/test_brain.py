@@ -479,6 +479,12 @@ class TestAnswers(unittest.TestCase):
                 play(text, [], who="Mira"), set().union(*(lines("unknown", c) for c in codes))
             )
 
+    def test_its_name_is_not_asked_for(self):
+        """Its own name is in many lines, and makes none near to a question."""
+        told = [hit("By the way Aria, my sister Louise had a girl. Her name is Margot.")]
+        for question in ("And you Aria, all well?", "Is that so, Aria, really?", "What, Aria?"):
+            self.assertNotIn("Margot", play(question, told) or "", question)
+
     def test_told_in_a_question(self):
         """A quote begins with the question that says whom it is about."""
         quote = play(
@@ -498,7 +504,8 @@ class TestAnswers(unittest.TestCase):
         asked = "Aria, do you feed a dog?"
         for told, question, kwargs, is_quoted in (
             ("my dog died", asked, among, False),
-            ("my dog died", asked, {}, True),
+            ("my dog died", asked, {}, False),
+            ("my dog is at the mill", "Aria, where is my dog?", {}, True),
             ("Aria, I feed my dog bones.", asked, among, True),
             ("my dog is at the mill", "Aria, where is my dog?", among, False),
             ("Aria, my dog is at the mill", "Aria, where is my dog?", among, True),
