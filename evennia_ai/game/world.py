@@ -668,14 +668,22 @@ class GameHandler:
         return objects[0]
 
     def _called(self, name: str, among: Sequence[DefaultObject]) -> list[DefaultObject]:
-        """Those of some things that an id or a name means, in whole or in its last words."""
+        """Those of some things that an id or a name means, in whole or without its article.
+
+        Of people only those who have an article themselves: `Per Ray` is not Ray.
+        """
         wanted, body = name.strip(), self.character
         among = list(dict.fromkeys(among))
         objects = [o for o in among if wanted in (stable_id(o), face_of(o, body))]
-        for called in (wanted, without_article(wanted)):
+        titled = [
+            obj
+            for obj in among
+            if not is_person(obj) or any(n != without_article(n) for n in names_of(obj, body))
+        ]
+        for called, those in ((wanted, among), (without_article(wanted), titled)):
             if not objects:
-                hits = body.search(called, candidates=among, quiet=True)
-                objects = [obj for obj in hits if obj in among]
+                hits = body.search(called, candidates=those, quiet=True)
+                objects = [obj for obj in hits if obj in those]
         if objects:
             return objects
         wanted = plain(wanted).lower()  # Evennia's search tells normal forms apart

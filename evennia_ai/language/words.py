@@ -166,10 +166,14 @@ def message_in(before: str, words: str, behind: str, to: str) -> str:
 
 
 def without_article(name: str) -> str:
-    """A name without the little word that it may begin with: `a slender innkeeper`."""
-    first, _, rest = name.strip().partition(" ")
-    if rest and any(folded(first) in table.stop for table in tables().values()):
-        return rest.strip()
+    """A name without the little word that it may begin with: `a slender innkeeper`.
+
+    Of two words with capitals the first is a part of the name: `Will Ray`.
+    """
+    first, _, rest = map(str.strip, name.strip().partition(" "))
+    is_title = first[:1].isupper() and rest[:1].isupper()
+    if rest and not is_title and any(folded(first) in each.stop for each in tables().values()):
+        return rest
     return name
 
 

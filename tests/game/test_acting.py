@@ -415,6 +415,28 @@ class TestActing(AssistantTest):
         with self.assertRaisesRegex(ToolError, "there is no `lamp`"):
             self.script.game.drop("lamp")
 
+    def test_articles(self):
+        """A thing is meant by its name with an article of any language, a person is not."""
+        for key, called in (
+            ("lamp", ("the lamp", "The lamp", "a lamp", "une lampe", "die Lampe", "my lamp")),
+            ("Krug", ("ein Krug", "the Krug", "dein Krug")),
+        ):
+            thing = self.thing(key)
+            thing.aliases.add("lampe" * (key == "lamp"))
+            for name in called:
+                with self.subTest(name):
+                    self.assertIs(self.script.game._meant(name, ""), thing)
+        self.char2.key = "Ray"
+        for name in ("Man Ray", "Per Ray", "Will Ray", "will ray", "the Ray"):
+            with self.subTest(name), self.assertRaisesRegex(ToolError, f"no `{name}`"):
+                self.script.game._meant(name, "people")
+        self.char1.key = "Man Ray"
+        for name, person in (("Ray", self.char2), ("Man Ray", self.char1)):
+            self.assertIs(self.script.game._meant(name, "people"), person)
+        self.char2.key = "a slender innkeeper"
+        for name in ("a slender innkeeper", "The slender innkeeper", "slender innkeeper"):
+            self.assertIs(self.script.game._meant(name, "people"), self.char2)
+
 
 @override_settings(EVENNIA_AI_SPEAK_BY={"say": "say", "pose": "pose"})
 class TestVoice(AssistantTest):

@@ -15,6 +15,7 @@ from evennia_ai.language.words import (
     parted,
     stem,
     telling_words,
+    without_article,
 )
 from tests.search_case import ECHO, FACT, QUESTION
 
@@ -170,6 +171,23 @@ class TestTyped(unittest.TestCase):
             self.assertLessEqual(place, len(before))
             rest = line[place + len(told) :].lstrip(" ,…")
             self.assertTrue(not rest or told[-1] in ".!。", (line, told, rest))
+
+
+class TestArticles(unittest.TestCase):
+    def test_articles(self):
+        """A little word before a name is none of it, unless both have capitals."""
+        for name, bare in (
+            ("the lamp", "lamp"),
+            ("The  brass lamp", "brass lamp"),
+            ("ein Krug", "Krug"),
+            ("une lampe", "lampe"),
+            ("Will Ray", "Will Ray"),
+            ("Man Ray", "Man Ray"),
+            ("the", "the"),
+            ("brass lamp", "brass lamp"),
+            ("", ""),
+        ):
+            self.assertEqual(without_article(name), bare)
 
 
 class TestForms(unittest.TestCase):
