@@ -55,9 +55,13 @@ _DIGIT = regex.compile(r"[^\P{Nd}0-9]")
 # Ends of sentences: before a blank, or, in scripts without, anywhere.
 CLOSERS = "\"'”’»«›)\\]」』】"
 SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<=[。！？])[{CLOSERS}]*\s*")
-# Ends behind which nothing goes on: neither an abbreviation nor a pause.
+# Ends behind which nothing goes on: no pause, and no full stop behind so few letters that they may
+# be an abbreviation.
+_SHORT = r"\b[[\p{L}\p{M}\p{N}]--\p{Hangul}]{1,3}"
 FULL_STOP = regex.compile(
-    rf"(?<=(?<!\.)[.!?؟۔।॥՞።][{CLOSERS}]*)\s+(?![\p{{Ll}}\s])|(?<=[。！？][{CLOSERS}]*)(?![{CLOSERS}])\s*"
+    rf"(?<=(?:[!?؟۔।॥՞።]|(?<!\.|{_SHORT})\.)[{CLOSERS}]{{0,4}})\s+(?![\p{{Ll}}\s])"
+    rf"|(?<=[。！？][{CLOSERS}]{{0,4}})(?![{CLOSERS}])\s*",
+    regex.V1,
 )
 _BEHIND_MARK = regex.compile(rf"(?r)[^{CLOSERS}\s]")
 _QUESTION_MARKS = tuple("?？؟⸮՞\u037e")

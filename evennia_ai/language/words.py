@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import regex
@@ -146,23 +147,23 @@ def parted(lines: Iterable[str], text: str) -> tuple[str, str, str]:
     return "", "", ""
 
 
-def to_end(words: str, behind: str) -> str:
-    """Words of a line up to the end of their sentence: what follows may turn their sense."""
-    rest: str = FULL_STOP.split(behind, 1)[0]
-    return (words + rest).strip(_SET_OFF)
+def message_in(before: str, words: str, behind: str, to: str = "") -> str:
+    """Words of a line with all that may turn their sense, to the end of their sentence.
 
-
-def message_in(before: str, words: str, behind: str, to: str) -> str:
-    """Words of a line with all that their sentences tell somebody.
-
-    From directly behind the name to the end; from the beginning of the sentence where the name does
-    not stand before the words, or goes on with a particle.
+    They are told to somebody: from directly behind the name, in the last sentence that has it
+    before the words. Else, or if the name goes on with a particle, from the beginning of their own.
     """
-    told = FULL_STOP.split(before + words[:1])[-1].removesuffix(words[:1])
-    _, name, rest = parted([told], to)
-    if name and not JOINED.match(rest):
-        told = rest
-    return to_end(told + words, behind)
+    ends = [0, *(stop.end() for stop in FULL_STOP.finditer(before + words[:1])), len(before)]
+    told = before[ends[-2] :]
+    for start, end in reversed([*pairwise(ends)]):
+        _, name, rest = parted([before[start:end]], to)
+        if name:
+            if not JOINED.match(rest):
+                told = before[end - len(rest) :]
+            break
+    rest = words + behind
+    stop = FULL_STOP.search(rest, len(words))
+    return (told + rest[: stop and stop.start()]).strip(_SET_OFF)
 
 
 def without_article(name: str) -> str:

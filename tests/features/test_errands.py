@@ -201,6 +201,10 @@ class TestErrands(MemoryWorldTest):
         self.assertEqual(ask(said, to="Cora", text=words), kept)
         self.assertEqual(ask(said, to="Bob", text="the gold lies in the well"), kept)
         self.assertEqual(ask("Good evening, Aria.", to="Bob", text="pay Alice"), kept)
+        long = f"Aria, tell Bob {'x ' * 90}that I come very late"
+        self.assertEqual(ask(long, to="Bob", text="I come"), kept)
+        asked = str(self.world.model.requests[-1].messages)
+        self.assertIn("as they typed it, it has 201 characters; at most 200", asked)
         kept += [("Alice", "feed the cat")]
         mine = "Remind me tomorrow at nine to feed the cat."
         self.assertEqual(ask(mine, text="feed the cat", when="tomorrow 9:00"), kept)

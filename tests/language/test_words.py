@@ -2,6 +2,7 @@
 
 import unittest
 
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,15 +89,40 @@ MESSAGES = (
         "I will not come tonight.",
     ),
     ("tell bram i will come. not!", "I will come", "i will come. not!"),
+    ("tell Bram I will see him. Not!", "I will see", "I will see him. Not!"),
     ("Tell Bram I owe approx. ten crowns... or not.", "ten", "I owe approx. ten crowns... or not."),
     ("I will not come, tell Bram. Good night.", "come", "I will not come, tell Bram."),
     ("Tell Bram I am late. Do not wait! Bye.", "I am late; do not", "I am late. Do not wait!"),
     ('Tell Bram "I am late." Bye.', "I'm am late", ""),
     ('Tell Bram "I am late." Bye.', "I am late", '"I am late."'),
-    ("Bram's dog is not ill. Tell Bram.", "dog is", "Bram's dog is not ill."),
+    ("Bram's dog is not sick. Tell Bram.", "dog is", "Bram's dog is not sick."),
+    (
+        "tell Bram it is not true that Mr. Smith is dead",
+        "Smith is dead",
+        "it is not true that Mr. Smith is dead",
+    ),
+    (
+        "tell Bram it is not true that Prof. Smith is dead",
+        "Smith is dead",
+        "it is not true that Prof. Smith is dead",
+    ),
+    (
+        "Tell Bram to meet me at St. Olaf, or not at all. Thanks!",
+        "to meet me at St",
+        "to meet me at St. Olaf, or not at all. Thanks!",
+    ),
+    ("Bram is a thief. Tell Bram I will not come.", "will", "I will not come."),
+    ("Tell Bram I am late. Do not wait!", "Do not wait", "I am late. Do not wait!"),
+    ("Tell Bram I am late. Bram's dog is sick.", "dog is sick", "Bram's dog is sick."),
+    (
+        "It is not true that Mr. Smith is dead.",
+        "Smith is",
+        "It is not true that Mr. Smith is dead.",
+    ),
     ("Sag Bram, ich komme morgen nicht.", "ich komme morgen", "ich komme morgen nicht."),
     ("Sag Bram, dass Greta mir nichts schuldet", "Greta mir", "dass Greta mir nichts schuldet"),
-    ("Dis à Bram que je ne viens pas. Merci !", "je ne viens", "que je ne viens pas."),
+    ("Dis à Bram que je ne viens pas. Merci !", "je ne viens", "que je ne viens pas. Merci !"),
+    ("Dis à Bram que je suis malade. Merci !", "je suis", "que je suis malade."),
     ("Скажи Браму, что я не приду. Спасибо", "приду", "что я не приду."),
     (
         "ブラムに明日は行かないと伝えて。ありがとう",
@@ -107,7 +133,8 @@ MESSAGES = (
     ("브람에게 내일 안 간다고 전해줘", "내일", "브람에게 내일 안 간다고 전해줘"),
     ("บอกแบรมว่าฉันไม่มา", "ฉัน", "ว่าฉันไม่มา"),
     ("Bram'a yarın gelmeyeceğimi söyle", "yarın", "Bram'a yarın gelmeyeceğimi söyle"),
-    ("Dile a Bram que no voy. Gracias", "voy", "que no voy."),
+    ("Dile a Bram que no vengo. Gracias", "vengo", "que no vengo."),
+    ("Bram에게 내일 안 간다. 고마워", "내일", "Bram에게 내일 안 간다."),
 )
 NAMES = "Bram", "Брам", "ブラム", "布拉姆", "브람", "แบรม"
 # What turns the sense of what was typed: it is not there in a row.
@@ -123,6 +150,8 @@ TURNED = (
     ("ブラムに明日は行かないと伝えて", "明日は行くと伝えて"),
     ("告诉布拉姆我明天不来", "我明天来"),
 )
+# The end of a sentence: no full stop behind a word so short that it may be an abbreviation.
+ENDS = regex.compile(r"(?:[!。]|\w{4}\.|\W\.)\"*$|^\.")
 PIECES = (
     "Bram",
     "not",
@@ -131,6 +160,8 @@ PIECES = (
     "行かない",
     "не",
     "Mr.",
+    "Prof.",
+    '" ',
     ". ",
     ", ",
     "! ",
@@ -161,7 +192,10 @@ class TestTyped(unittest.TestCase):
 
     @given(st.lists(st.sampled_from(PIECES)).map("".join), st.integers(0, 9), st.integers(1, 9))
     def test_to_the_end(self, line, first, size):
-        """What is told stands in the line as typed, holds the words, and ends with a sentence."""
+        """What is told stands in the line as typed, and nothing but a sentence or a name parts it.
+
+        In front only an end of a sentence is left, or the name; behind only other sentences.
+        """
         words = UNIT.findall(line)[first : first + size]
         before, found, behind = parted([line], " ".join(words))
         self.assertEqual(before + found + behind, line if words else "")
@@ -169,8 +203,12 @@ class TestTyped(unittest.TestCase):
         if words:
             place = line.index(told, max(0, len(before) - len(told)))
             self.assertLessEqual(place, len(before))
-            rest = line[place + len(told) :].lstrip(" ,…")
-            self.assertTrue(not rest or told[-1] in ".!。", (line, told, rest))
+            front, rest = line[:place].rstrip(" ,…"), line[place + len(told) :].lstrip(" ,…")
+            if "Bram" in UNIT.findall(before):
+                self.assertEqual(UNIT.findall(front)[-1:], ["Bram"], (line, told))
+            else:
+                self.assertTrue(not front or ENDS.search(front), (line, told, front))
+            self.assertTrue(not rest or ENDS.search(line[: place + len(told)]), (line, told, rest))
 
 
 class TestArticles(unittest.TestCase):

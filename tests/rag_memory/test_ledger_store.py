@@ -87,8 +87,8 @@ class TestProposals(AssistantTest):
 
     def test_asked_for_in_own_words(self):
         """It holds at once, as theirs and as they spelled it, and nobody else is told of it."""
-        entry = self.propose("Aria, remember that I LIKE jazz, not.  Thanks!", "I like jazz")
-        self.assertEqual(entry.text, "I LIKE jazz, not.")
+        entry = self.propose("Good evening.  Remember: I LIKE jazz, never.  Bye!", "I like jazz")
+        self.assertEqual(entry.text, "Remember: I LIKE jazz, never.")
         self.assertEqual((entry.state, entry.by.key), ("approved", "Char"))
         self.assertEqual(entry.audience, private([stable_id(self.char1)]))
         self.assertEqual(pinned(self.script, PUBLIC), [])
@@ -112,6 +112,15 @@ class TestProposals(AssistantTest):
             with self.subTest(text):
                 entry = self.propose(said, text)
                 self.assertEqual((entry.state, entry.by.key), ("proposed", "Aria"))
+
+    def test_the_whole_sentence(self):
+        """What stands before the words or behind them may turn their sense: it is kept, too."""
+        said = "It is not true that my boat is called Osprey"
+        self.assertEqual(self.propose(said, "my boat is called Osprey").text, said)
+        self.propose("I never said that " + "x " * 150 + "my boat is red", "my boat is red")
+        self.assertEqual([note.text for note in self.script.ledger.entries()], [said])
+        asked = str(self.model.requests[-1].messages)
+        self.assertIn("as they typed it, it has 332 characters; at most 300", asked)
 
     def test_no_note_of_a_talk_binds_others(self):
         """Whatever a player has it remember is shown to nobody else unless staff approve it."""

@@ -17,7 +17,7 @@ from evennia_ai.history.audience import private
 from evennia_ai.history.messages import ASKER, FOR, Message, Speaker
 from evennia_ai.history.stored import Stored
 from evennia_ai.language.times import EXAMPLES, due
-from evennia_ai.language.words import message_in, parted
+from evennia_ai.language.words import parted
 from evennia_ai.turns.assistant import Assistant
 from evennia_ai.turns.tools.base import Text, Tool, ToolContext
 
@@ -149,11 +149,11 @@ class TellLater(Tool):
         for words in (text, to):
             if words != by.id and not any(parted(lines, words)):
                 raise ToolError(f"{by.key} did not say `{words[:60]}`; use their own words")
-        before, words, behind = parted(lines, text)
+        _, words, _ = parted(lines, text)
         person, time = by, "when they come"
         if to != by.id:
             person = ctx.game.player_called(to)
-            words = message_in(before, words, behind, to)
+            words = ctx.typed(text, TEXT_CHARS, to)
         errand = take(ctx.script, by, person, words, when)
         if errand.due:
             time = "at that time"

@@ -17,7 +17,7 @@ from evennia_ai.history.audience import PUBLIC, is_private
 from evennia_ai.history.messages import SPEECH, ToolTraits
 from evennia_ai.history.stored import as_dict
 from evennia_ai.kinds import NO_FLAG
-from evennia_ai.language.words import storable
+from evennia_ai.language.words import message_in, parted, storable
 from evennia_ai.life import Named, Told
 from evennia_ai.llm_interaction.reply import clean_reply, fault
 from evennia_ai.llm_interaction.tool_calls import loaded
@@ -267,6 +267,20 @@ class ToolContext:
             channels.discard("pose")
         answered = self.seen.by_ids(self.source_message_ids)
         return [m.content for m in answered if m.speaker_id == self.asker and m.channel in channels]
+
+    def typed(self, text: str, limit: int, to: str = "") -> str:
+        """What the one who asks typed in this turn around some words in a row.
+
+        It is all that may turn their sense, as for somebody else (`message_in`); empty if they did
+        not type them. `ToolError` if that is longer than a limit.
+        """
+        told = " ".join(message_in(*parted(self.own_lines(posed=False), text), to).split())
+        if len(told) > limit:
+            raise ToolError(
+                f"the words around it belong to it, and as they typed it, it has {len(told)} "
+                f"characters; at most {limit} can be kept: ask them for a shorter sentence"
+            )
+        return told
 
     def asker_name(self) -> str:
         """The name of the one who asked, as far as it is known."""

@@ -4,7 +4,7 @@ from typing import Any
 
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Speaker
-from evennia_ai.language.words import parted, to_end, words
+from evennia_ai.language.words import words
 from evennia_ai.rag_memory.entities import observe
 from evennia_ai.rag_memory.journal import OWN, RECALLED, score_importance
 from evennia_ai.rag_memory.ledger import (
@@ -109,14 +109,14 @@ class ProposeLedgerEntry(Tool):
     def run(self, ctx: ToolContext, text: str) -> str:
         """Approved at once as a private note of the asker, if they typed these words in a row.
 
-        It then holds all up to the end of the sentence, as they spelled it. Any other note is the
+        It then holds the whole sentence, as they spelled it. Any other note is the
         assistant's, for those who hear the turn, and waits for staff.
         """
         by, state = Speaker(ctx.character.key, ctx.character.stable_id), PROPOSED
         about, audience = [*ctx.game.people_named(text)], ctx.audience
-        _, own, behind = parted(ctx.own_lines(posed=False), text)
+        own = ctx.typed(text, TEXT_CHARS)
         if own:
-            text = to_end(own, behind)
+            text = own
             by, state = Speaker(ctx.asker_name(), ctx.asker or ""), APPROVED
             about, audience = [by.id], private([by.id])
         note = ctx.script.ledger.add(
