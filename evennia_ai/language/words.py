@@ -150,20 +150,24 @@ def parted(lines: Iterable[str], text: str) -> tuple[str, str, str]:
 def message_in(before: str, words: str, behind: str, to: str = "") -> str:
     """Words of a line with all that may turn their sense, to the end of their sentence.
 
-    They are told to somebody: from directly behind the name, in the last sentence that has it
-    before the words. Else, or if the name goes on with a particle, from the beginning of their own.
+    They are told to somebody: from directly behind the name, in their own sentence, or in the last
+    before it that has the name where their own has none. Else, or if the name goes on with a
+    particle, from the beginning of their own.
     """
     ends = [0, *(stop.end() for stop in FULL_STOP.finditer(before + words[:1])), len(before)]
-    told = before[ends[-2] :]
-    for start, end in reversed([*pairwise(ends)]):
-        _, name, rest = parted([before[start:end]], to)
-        if name:
-            if not JOINED.match(rest):
-                told = before[end - len(rest) :]
-            break
-    rest = words + behind
+    told, rest = before[ends[-2] :], words + behind
     stop = FULL_STOP.search(rest, len(words))
-    return (told + rest[: stop and stop.start()]).strip(_SET_OFF)
+    ending = rest[: stop and stop.start()]
+    spans = [*pairwise(ends)]
+    if parted([told + ending], to)[1]:  # `Bram is a thief. I won't come, tell Bram!`
+        spans = spans[-1:]
+    for start, end in reversed(spans):
+        _, name, behind_it = parted([before[start:end]], to)
+        if name:
+            if not JOINED.match(behind_it):
+                told = before[end - len(behind_it) :]
+            break
+    return (told + ending).strip(_SET_OFF)
 
 
 def without_article(name: str) -> str:

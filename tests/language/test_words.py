@@ -183,6 +183,16 @@ class TestTyped(unittest.TestCase):
                 self.assertEqual("".join(parts), line if told else "")
                 self.assertEqual(message_in(before, words, behind, name), told)
 
+    def test_what_stands_elsewhere(self):
+        """What is said of somebody in another sentence is not told to them."""
+        for line in (
+            "Bram is a thief. I won't come, tell Bram",
+            "Bram lies! Tell Bram I won't come",
+        ):
+            told = message_in(*parted([line], "I won't come"), "Bram")
+            self.assertIn("I won't come", told)
+            self.assertNotRegex(told, "thief|lies")
+
     def test_turned(self):
         """Words left out, put in or put elsewhere are not what was typed."""
         for line, text in TURNED:
@@ -201,13 +211,13 @@ class TestTyped(unittest.TestCase):
         self.assertEqual(before + found + behind, line if words else "")
         told = message_in(before, found, behind, "Bram")
         if words:
-            place = line.index(told, max(0, len(before) - len(told)))
+            place = line.rindex(told, 0, len(before) + len(told))
             self.assertLessEqual(place, len(before))
             front, rest = line[:place].rstrip(" ,…"), line[place + len(told) :].lstrip(" ,…")
+            is_behind_name = UNIT.findall(front)[-1:] == ["Bram"]
+            self.assertTrue(is_behind_name or not front or ENDS.search(front), (line, told, front))
             if "Bram" in UNIT.findall(before):
-                self.assertEqual(UNIT.findall(front)[-1:], ["Bram"], (line, told))
-            else:
-                self.assertTrue(not front or ENDS.search(front), (line, told, front))
+                self.assertTrue(is_behind_name or "Bram" in UNIT.findall(told), (line, told))
             self.assertTrue(not rest or ENDS.search(line[: place + len(told)]), (line, told, rest))
 
 
