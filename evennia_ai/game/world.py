@@ -670,24 +670,30 @@ class GameHandler:
     def _called(self, name: str, among: Sequence[DefaultObject]) -> list[DefaultObject]:
         """Those of some things that an id or a name means, in whole or without its article.
 
-        Of people only those who have an article themselves: `Per Ray` is not Ray.
+        Of people only those whom a description means: `Per Ray` is not Ray.
         """
         wanted, body = name.strip(), self.character
         among = list(dict.fromkeys(among))
         objects = [o for o in among if wanted in (stable_id(o), face_of(o, body))]
-        titled = [
-            obj
-            for obj in among
-            if not is_person(obj) or any(n != without_article(n) for n in names_of(obj, body))
-        ]
-        for called, those in ((wanted, among), (without_article(wanted), titled)):
+        bare = without_article(wanted)
+        for called in (wanted, bare):
             if not objects:
-                hits = body.search(called, candidates=those, quiet=True)
-                objects = [obj for obj in hits if obj in those]
+                hits = body.search(called, candidates=among, quiet=True)
+                objects = [obj for obj in hits if obj in among]
+                if called != wanted:
+                    objects = [o for o in objects if not is_person(o) or self._is_title(bare, o)]
         if objects:
             return objects
         wanted = plain(wanted).lower()  # Evennia's search tells normal forms apart
         return [o for o in among if wanted in (n.lower() for n in names_of(o, body))]
+
+    def _is_title(self, wanted: str, person: DefaultObject) -> bool:
+        """Whether these words are somebody's name that is in small letters or has an article."""
+        names = names_of(person, self.character)
+        titles = [name for name in names if name != without_article(name)]
+        if names[0] == names[0].lower():
+            titles.append(names[0])
+        return wanted.lower() in (without_article(name).lower() for name in titles)
 
     def _boxed(self) -> list[DefaultObject]:
         """What lies in containers here, as far as whoever asks may take it, too.

@@ -55,11 +55,9 @@ _DIGIT = regex.compile(r"[^\P{Nd}0-9]")
 # Ends of sentences: before a blank, or, in scripts without, anywhere.
 CLOSERS = "\"'”’»«›)\\]」』】"
 SENTENCE_END = regex.compile(rf"(?<=[.!?…؟۔।॥՞።;])[{CLOSERS}]*\s+|(?<=[。！？])[{CLOSERS}]*\s*")
-# Ends behind which nothing goes on: no pause, and no full stop behind so few letters that they may
-# be an abbreviation.
-_SHORT = r"\b[[\p{L}\p{M}\p{N}]--\p{Hangul}]{1,3}"
+# Ends behind which nothing goes on: no pause.
 FULL_STOP = regex.compile(
-    rf"(?<=(?:[!?؟۔।॥՞።]|(?<!\.|{_SHORT})\.)[{CLOSERS}]{{0,4}})\s+(?![\p{{Ll}}\s])"
+    rf"(?<=(?:[!?؟۔।॥՞።]|(?<!\.)\.)[{CLOSERS}]{{0,4}})\s+(?![\p{{Ll}}\s])"
     rf"|(?<=[。！？][{CLOSERS}]{{0,4}})(?![{CLOSERS}])\s*",
     regex.V1,
 )

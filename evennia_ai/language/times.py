@@ -27,7 +27,9 @@ _FROM_ONE = ("day", "week", "month")
 EXAMPLES = "in 2h, 21:00, tomorrow 9:00, 2026-12-01 09:00"
 MORNING = time(9)
 # Places in the list of units of a language.
-_UNITS, _TOMORROW, _TODAY, _DAY_AFTER = ("minutes", "hours", "days"), 3, 4, 5
+_UNITS, _TOMORROW, _TODAY, _DAY_AFTER, _EVENING = ("minutes", "hours", "days"), 3, 4, 5, 6
+# From this hour to noon, in the evening means after noon.
+_FIRST_EVENING_HOUR = 4
 _DATE = regex.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _HOUR_FIGURE = r"(?<!\d)(?P<hour>\d{1,2})"
 _CLOCK = regex.compile(
@@ -100,14 +102,9 @@ def due(text: str, now: datetime) -> datetime | None:
         if day is None and clock is None:
             return _after(rest, now)
         if clock := clock or _BARE.search(rest):
-            hour, half = int(clock["hour"]), clock["half"]
-            if half and not 1 <= hour <= 12:
-                return None
-            if half:
-                hour = hour % 12 + 12 * (half == "p")
-            at = time(hour, int(clock["minute"] or clock["minutes"] or 0))
-            # As in `this evening at 20:00`.
-            rest = regex.sub(_any_of(_TODAY), " ", _without(rest, clock), flags=regex.V1)
+            rest = _without(rest, clock)
+            at = time(_hour(clock, rest), int(clock["minute"] or clock["minutes"] or 0))
+            rest = regex.sub(_any_of(_TODAY), " ", rest, flags=regex.V1)
         if not _is_little(rest):
             return None
         then = datetime.combine(day or now.date(), at, now.tzinfo)
@@ -116,6 +113,22 @@ def due(text: str, now: datetime) -> datetime | None:
         return then
     except (ValueError, OverflowError):
         return None
+
+
+def _hour(clock: "regex.Match[str]", beside: str) -> int:
+    """The hour of a clock time with `a` or `p` for a half of the day, or with words `beside` it.
+
+    Raises:
+        ValueError: There is no such hour of that half.
+    """
+    hour, half = int(clock["hour"]), clock["half"]
+    if not half and _FIRST_EVENING_HOUR <= hour < 12 and regex.search(_any_of(_EVENING), beside):
+        half = "p"  # as in `this evening at 8:00`
+    if half and not 1 <= hour <= 12:
+        raise ValueError(f"there is no hour {hour} of that half of the day")
+    if half:
+        hour = hour % 12 + 12 * (half == "p")
+    return hour
 
 
 def _after(rest: str, now: datetime) -> datetime | None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import pairwise
 from typing import Any
 
 import regex
@@ -150,34 +149,30 @@ def parted(lines: Iterable[str], text: str) -> tuple[str, str, str]:
 def message_in(before: str, words: str, behind: str, to: str = "") -> str:
     """Words of a line with all that may turn their sense, to the end of their sentence.
 
-    They are told to somebody: from directly behind the name, in their own sentence, or in the last
-    before it that has the name where their own has none. Else, or if the name goes on with a
-    particle, from the beginning of their own.
+    If they are told to somebody: from directly behind the name where it stands before them, else, or
+    if the name goes on with a particle, from the beginning of their sentence; of a line that has no
+    such name, from its beginning. Empty if an earlier sentence alone has the name: it may be about
+    somebody rather than for them.
     """
-    ends = [0, *(stop.end() for stop in FULL_STOP.finditer(before + words[:1])), len(before)]
-    told, rest = before[ends[-2] :], words + behind
+    ends = [0, *(stop.end() for stop in FULL_STOP.finditer(before + words[:1]))]
+    told, rest = before[ends[-1] :], words + behind
     stop = FULL_STOP.search(rest, len(words))
     ending = rest[: stop and stop.start()]
-    spans = [*pairwise(ends)]
-    if parted([told + ending], to)[1]:  # `Bram is a thief. I won't come, tell Bram!`
-        spans = spans[-1:]
-    for start, end in reversed(spans):
-        _, name, behind_it = parted([before[start:end]], to)
-        if name:
-            if not JOINED.match(behind_it):
-                told = before[end - len(behind_it) :]
-            break
+    _, name, behind_name = parted([told], to)
+    if name and not JOINED.match(behind_name):
+        told = behind_name
+    elif to and not parted([told + ending], to)[1]:
+        if parted([before], to)[1]:
+            return ""
+        if not parted([behind], to)[1]:
+            told = before
     return (told + ending).strip(_SET_OFF)
 
 
 def without_article(name: str) -> str:
-    """A name without the little word that it may begin with: `a slender innkeeper`.
-
-    Of two words with capitals the first is a part of the name: `Will Ray`.
-    """
+    """A name without the little word that it may begin with: `a slender innkeeper`."""
     first, _, rest = map(str.strip, name.strip().partition(" "))
-    is_title = first[:1].isupper() and rest[:1].isupper()
-    if rest and not is_title and any(folded(first) in each.stop for each in tables().values()):
+    if rest and any(folded(first) in each.stop for each in tables().values()):
         return rest
     return name
 

@@ -427,12 +427,18 @@ class TestActing(AssistantTest):
                 with self.subTest(name):
                     self.assertIs(self.script.game._meant(name, ""), thing)
         self.char2.key = "Ray"
+        self.char2.aliases.add("the bard")
         for name in ("Man Ray", "Per Ray", "Will Ray", "will ray", "the Ray"):
             with self.subTest(name), self.assertRaisesRegex(ToolError, f"no `{name}`"):
                 self.script.game._meant(name, "people")
         self.char1.key = "Man Ray"
         for name, person in (("Ray", self.char2), ("Man Ray", self.char1)):
             self.assertIs(self.script.game._meant(name, "people"), person)
+        for name in ("bard", "a bard"):
+            self.assertIs(self.script.game._meant(name, "people"), self.char2)
+        self.char1.key = "innkeeper"
+        self.assertIs(self.script.game._meant("The innkeeper", "people"), self.char1)
+        self.char1.key = "Char"
         self.char2.key = "a slender innkeeper"
         for name in ("a slender innkeeper", "The slender innkeeper", "slender innkeeper"):
             self.assertIs(self.script.game._meant(name, "people"), self.char2)

@@ -17,13 +17,14 @@ TIMES = {
     "|بعد ٢ ساعات|2 घंटे|อีก 2 ชั่วโมง|120 min|en 2 horas|dans 2 heures|tra 2 ore|1h60m"
     "|za 2 godziny|2 saat sonra",
     "11-26 21:00": "21:00|at 21:00|9pm|9 p.m.|21 Uhr|21h00|21時|２１：００|21.00"
-    "|this evening at 21:00|heute Abend um 21 Uhr|сегодня вечером в 21:00",
+    "|this evening at 21:00|heute Abend um 21 Uhr|сегодня вечером в 21:00|this evening at 9:00"
+    "|tonight at 9:00|heute Abend um 9 Uhr|stasera 9:00|esta noche a las 9:00|今晩9時|今晚9点",
     "11-27 09:00": "9:00|9 am|tomorrow|tomorrow 9:00|tomorrow at 9|morgen um 9 Uhr|завтра 9:00"
     "|明日9時|明天 9点|내일 9시|yarın 9:00|غدا ٩:٠٠|พรุ่งนี้ 9:00|mañana 9:00|demain 9:00"
     "|domani 9:00|jutro 9:00",
     "11-28 09:00": "the day after tomorrow|day after tomorrow 9:00|übermorgen um 9 Uhr|après-demain"
     "|apres demain à 9h00|pasado mañana|depois de amanhã|dopodomani|pojutrze 9:00|послезавтра"
-    "|明後日9時|后天9点|모레 9시|بعد غد|परसों|มะรืนนี้|öbür gün 9:00",
+    "|明後日9時|后天9点|모레 9시|내일모레 9시|بعد غد|परसों|มะรืนนี้|öbür gün 9:00",
     "11-27 09:30": "9時30分|9:30",
     "11-27 00:00": "12am|0:00",
     "12-01 09:00": "2026-12-01 09:00|2026-12-01|2026/12/1",

@@ -154,6 +154,8 @@ class TellLater(Tool):
         if to != by.id:
             person = ctx.game.player_called(to)
             words = ctx.typed(text, TEXT_CHARS, to)
+            if not words:
+                raise ToolError(f"{by.key} named {to} in another sentence; have it said in one")
         errand = take(ctx.script, by, person, words, when)
         if errand.due:
             time = "at that time"

@@ -433,7 +433,8 @@ def _nearest(
     at, told = parts.index(best), sentences(text)
     quoted = parts[at : at + QUOTE_SENTENCES]
     before = told[: told.index(best)][-1:]
-    if before and is_asked(before[0]):  # `Did you hear about Hobb? Owes forty silver.`
+    is_asked_before = bool(before) and is_asked(before[0])  # `You know Hobb? Owes forty silver.`
+    if is_asked_before and len(before[0]) + len(best) < QUOTE_CHARS:
         quoted = [*before, best]
     return _beginning(" ".join(quoted), QUOTE_SENTENCES, QUOTE_CHARS)
 

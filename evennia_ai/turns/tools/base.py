@@ -271,14 +271,14 @@ class ToolContext:
     def typed(self, text: str, limit: int, to: str = "") -> str:
         """What the one who asks typed in this turn around some words in a row.
 
-        It is all that may turn their sense, as for somebody else (`message_in`); empty if they did
-        not type them. `ToolError` if that is longer than a limit.
+        It is their sentence, or for somebody what `message_in` gives; empty if there is none.
+        `ToolError` if that is longer than a limit.
         """
         told = " ".join(message_in(*parted(self.own_lines(posed=False), text), to).split())
         if len(told) > limit:
             raise ToolError(
                 f"the words around it belong to it, and as they typed it, it has {len(told)} "
-                f"characters; at most {limit} can be kept: ask them for a shorter sentence"
+                f"characters; at most {limit} can be kept: ask them for a shorter one"
             )
         return told
 

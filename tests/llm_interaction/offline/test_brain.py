@@ -111,6 +111,7 @@ class TestTalk(unittest.TestCase):
     def test_told_behind_a_question(self):
         """Where more is told behind a question, `I can't say` is no answer."""
         for text, key in (
+            ("A wolf killed my brother last night.", "heard"),
             ("Aria, have you heard? My sister had a boy on Tuesday.", "heard"),
             ("Aria, guess what? I got wed, thanks to you.", "heard"),
             ("My sister had a boy. Have you heard who came, Aria?", "unknown"),
@@ -478,6 +479,12 @@ class TestAnswers(unittest.TestCase):
             self.assertIn(
                 play(text, [], who="Mira"), set().union(*(lines("unknown", c) for c in codes))
             )
+
+    def test_told_in_a_long_question(self):
+        """A quote holds the answer also where the question before it fills it."""
+        told = f"Did you hear about the {'very ' * 25}old Hobb? He owes the Prior forty silver."
+        quote = play("Who owes silver to the Prior?", [hit(told)])
+        self.assertIn("forty silver", quote)
 
     def test_its_name_is_not_asked_for(self):
         """Its own name is in many lines, and makes none near to a question."""
