@@ -149,10 +149,10 @@ def parted(lines: Iterable[str], text: str) -> tuple[str, str, str]:
 def message_in(before: str, words: str, behind: str, to: str = "") -> str:
     """Words of a line with all that may turn their sense, to the end of their sentence.
 
-    If they are told to somebody: from directly behind the name where it stands before them, else, or
-    if the name goes on with a particle, from the beginning of their sentence; of a line that has no
-    such name, from its beginning. Empty if an earlier sentence alone has the name: it may be about
-    somebody rather than for them.
+    Where they are told to somebody: from directly behind the name if it stands before them, else,
+    or if the name goes on with a particle, from the beginning of their sentence; of a line that has
+    no such name, from its beginning. Empty if an earlier sentence alone has the name: it may be
+    about somebody rather than for them.
     """
     ends = [0, *(stop.end() for stop in FULL_STOP.finditer(before + words[:1]))]
     told, rest = before[ends[-1] :], words + behind
