@@ -390,7 +390,7 @@ def _nearest(
     That name is not asked for: `my horse` is Bob's if Bob says so. The names of `people` who are
     here are in many lines: where more is asked, they alone make none near. Of what people say among
     themselves (`is_aside`) one of several telling words is too little, and of the asker's own words
-    one alone, unless the question names who said it.
+    one alone, unless it is a name.
     What tells no more than the question, as a question without its mark, is no answer.
     """
     # Spanish `anda` is no form of the little word `and` of a text in English.
@@ -425,7 +425,8 @@ def _nearest(
     if not common or len(common) < least or (len(common) == least and not is_of_speaker):
         return ""
     fewest = len(asked) if who != asker else 2
-    if is_aside and not is_of_speaker and len(common) < min(2, fewest):
+    is_of_name = is_of_speaker or not named.isdisjoint(common)
+    if is_aside and not is_of_name and len(common) < min(2, fewest):
         return ""
     here = {stem(word, table.code) for name in people for word in words(name)}
     if common <= here and not asked <= here:

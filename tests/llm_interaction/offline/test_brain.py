@@ -519,6 +519,7 @@ class TestAnswers(unittest.TestCase):
             ("my old dog is at the mill", "where is my old dog?", among, False),
             ("my old dog is at the mill", "Aria, where is my old dog?", among, True),
             ("my dog died", "Aria, which dog did Alice own?", among, True),
+            ("Old Henrik sold the mill.", "Aria, what did Henrik sell?", among, True),
         ):
             with self.subTest(f"{told} | {question}"):
                 quote = play(question, [hit(told)], "Alice", **kwargs)
