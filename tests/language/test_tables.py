@@ -10,7 +10,17 @@ from unittest import mock
 
 from evennia_ai.language import tables as languages
 from evennia_ai.language.script import akin, folded, is_asked, normalized, with_digits, words
-from evennia_ai.language.tables import DEFAULT, FOLDER, OVER, Table, language_of, table_of, tables
+from evennia_ai.language.tables import (
+    DEFAULT,
+    FOLDER,
+    OVER,
+    SPEAKERS_KEPT,
+    Languages,
+    Table,
+    language_of,
+    table_of,
+    tables,
+)
 
 ENGLISH = tables()[DEFAULT]
 SLOTS = re.compile(r"\{(\w+)\}")
@@ -133,3 +143,20 @@ class TestLetters(unittest.TestCase):
         for text in (every, "\U00016130", "\U0001ccf0"):
             self.assertEqual(len(with_digits(text)), len(text))
         self.assertEqual(with_digits("٣४๕"), "345")
+
+
+class TestLanguages(unittest.TestCase):
+    """Which language each speaker spoke last."""
+
+    def test_speakers(self):
+        """A doubtful line is in its speaker's language; of many people the newest are known."""
+        spoken = Languages()
+        spoken.hear("jo", "Ich habe heute keine Zeit für dich.")
+        spoken.hear("al", "I have no time for you today.")
+        self.assertEqual(spoken.of, {"jo": "de", "al": "en"})
+        spoken.hear("jo", "Oskar!")
+        self.assertEqual((spoken.last, spoken.of["jo"]), ("de", "de"))
+        for number in range(SPEAKERS_KEPT - 1):
+            spoken.hear(str(number), "Oskar!")
+        self.assertEqual((len(spoken.of), "al" in spoken.of), (SPEAKERS_KEPT, False))
+        self.assertIn("jo", spoken.of)
