@@ -401,15 +401,24 @@ def _nearest(
 
     has_stems = "stemmer" in table.data
 
+    # `Bob, an ale!` tells nothing of Bob.
+    names = "|".join(bordered(comparable(name)) for name in people) or "(?!)"
+    called = regex.compile(
+        rf"^\W*(?:{names})\s*[,،、，:!]|[,،、，]\s*(?:{names})\W*$", regex.V1 | regex.I
+    )
+
     def shared(part: str) -> set[str]:
-        told = stems(part)
+        told = stems(called.sub(" ", part))
         alike = begins_alike if has_stems else akin
         return {word for word in asked if any(alike(word, other) for other in told)}
 
     # `Do you remember` is no part of what is asked.
     phrases = map(words, table.phrases("remember"))
     reminds = {stem(phrase[0], table.code) for phrase in phrases if len(phrase) == 1}
-    asked, speaker = stems(question), {stem(word, table.code) for word in words(who)}
+    asked, speaker = (
+        stems(called.sub(" ", question)),
+        {stem(word, table.code) for word in words(who)},
+    )
     asked = asked - reminds or asked
     is_of_speaker = not asked.isdisjoint(speaker)
     asked -= speaker

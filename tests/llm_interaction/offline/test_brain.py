@@ -133,11 +133,15 @@ class TestTalk(unittest.TestCase):
             ("What is the favourite dish of Bob?", False),
             ("What is by the fire, Bob?", True),
             ("Do you remember what I cook, Bob?", False),
+            ("Do you know Bob?", False),
             ("Do you remember where the fire is, Bob?", True),
         ):
             request = [ROOM, moment("Mira", "Tam", "Bob", answer=("Mira", question))]
             _, reply = after(request, {"results": [told]})
             self.assertEqual("by the fire" in (reply.content or ""), is_near, question)
+        request = [ROOM, moment("Mira", "Tam", "Bob", answer=("Mira", "Do you know Bob?"))]
+        _, reply = after(request, {"results": [hit("Bob keeps bees.", "Tam")]})
+        self.assertIn("keeps bees", reply.content)
 
     def test_a_pose_is_not_told(self):
         """What somebody did is not quoted as what they told."""
