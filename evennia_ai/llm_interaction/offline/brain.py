@@ -333,10 +333,9 @@ class _Speaker:
         if quote := self._near(self.talk.known, question):
             return _Answer(quote)
         # One word may be another name of a thing that is here.
-        if len(set(told)) == 1 and (answer := self._seen(told[0])):
+        is_one = len(set(told)) == 1 and not named_in(question, self.talk.people)
+        if is_one and (answer := self._seen(told[0])):
             return answer
-        if quote := self._near([self.talk.place.get(form.LOOKS, "")], question):
-            return _Answer(quote)
         return _Answer(self.line("unknown", line), rank=SAYS_UNKNOWN)
 
     def _near(self, texts: Sequence[str], question: str) -> str:

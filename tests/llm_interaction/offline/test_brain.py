@@ -420,15 +420,20 @@ class TestRoom(unittest.TestCase):
             said = play(text, [], who="Mira", seen=lambda _, shown=shown: shown)
             self.assertIn(said, want)
 
+    def test_people_are_not_shown(self):
+        """A question that names somebody here is not answered by how they look."""
+        for call in in_room("Is Bram up to something?", "Mira", "Bram").tool_calls:
+            self.assertNotEqual(call.name, "look")
+
     def test_what_it_knows_of_the_place(self):
-        """Lore that the line found, and how the place looks, as they stand there."""
+        """Lore that the line found, as it stands there; how the place looks answers no question."""
         fact = note(f"{KNOWN}, help-odo", "Odo is the ostler. He keeps Penny.")
         for text, known, want in (
             ("Who is Odo?", fact, {"Odo is the ostler. He keeps Penny."}),
             ("Tell me about Odo.", fact, {"Odo is the ostler. He keeps Penny."}),
             ("Tell me about Ys.", fact, lines("unknown")),
             ("Who pays Odo and Bram for it?", fact, lines("unknown")),
-            ("What mutters?", note(NOW, "dusk"), {"A fire mutters."}),
+            ("What mutters?", note(NOW, "dusk"), lines("unknown")),
             # A little word of the fact's language, not of the question's, tells nothing.
             (
                 "¿Quién anda por aquí?",
