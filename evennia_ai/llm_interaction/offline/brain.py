@@ -330,18 +330,14 @@ class _Speaker:
                 return _Answer(call=search)
             if quote := self._quote(found.result, question, line):
                 return _Answer(quote)
-        if quote := self._near(self.talk.known, question):
+        quotes = (_nearest(text, question, self.table) for text in self.talk.known)
+        if quote := next(filter(None, quotes), ""):
             return _Answer(quote)
         # One word may be another name of a thing that is here.
         is_one = len(set(told)) == 1 and not named_in(question, self.talk.people)
         if is_one and (answer := self._seen(told[0])):
             return answer
         return _Answer(self.line("unknown", line), rank=SAYS_UNKNOWN)
-
-    def _near(self, texts: Sequence[str], question: str) -> str:
-        """What is near to a question in the first text that has it, as it stands there."""
-        quotes = (_nearest(text, question, self.table) for text in texts)
-        return next(filter(None, quotes), "")
 
     def _seen(self, target: str) -> _Answer | None:
         """What a look shows, or the look; None if nothing is to be seen."""
@@ -356,6 +352,8 @@ class _Speaker:
 
     def _quote(self, result: str, question: str, line: Heard) -> str:
         """The best line that a person said, with their name; empty where none is near enough."""
+        is_amid = line.verb == "says" and self._is_amid(line)
+        is_named = self._is_named(line)
         own = {self.talk.me, *self.talk.assistants, ""}
         for hit in as_dicts(as_dict(loaded(result)).get("results"))[:MOST_HITS]:
             who, said = str(hit.get("speaker") or ""), str(hit.get("text") or "")
@@ -363,8 +361,8 @@ class _Speaker:
             if who in own or is_pose or (hit.get("kind") or QUOTED[0]) not in QUOTED:
                 continue
             told, _ = self._without_opening(said)
-            is_aside = line.verb == "says" and self._is_amid(line) and not self._names_it(said)
-            if is_aside and not self._is_named(line):
+            is_aside = is_amid and not self._names_it(said)
+            if is_aside and not is_named:
                 continue  # they talk with each other
             quote = _nearest(told, question, self.table, who, line.who, self.talk.people, is_aside)
             if quote:
@@ -414,10 +412,8 @@ def _nearest(
     # `Do you remember` is no part of what is asked.
     phrases = map(words, table.phrases("remember"))
     reminds = {stem(phrase[0], table.code) for phrase in phrases if len(phrase) == 1}
-    asked, speaker = (
-        stems(called.sub(" ", question)),
-        {stem(word, table.code) for word in words(who)},
-    )
+    asked = stems(called.sub(" ", question))
+    speaker = {stem(word, table.code) for word in words(who)}
     asked = asked - reminds or asked
     is_of_speaker = not asked.isdisjoint(speaker)
     asked -= speaker
