@@ -390,17 +390,25 @@ class Archive:
 
     def places_below(self, summary_id: str) -> list[tuple[str, str]]:
         """Segments and ids of the raw messages below a summary."""
-        records, seen = self._summaries.all(), set[str]()
+        return [place for record in self._records_below(summary_id) for place in record.places]
 
-        def places(key: str) -> Iterator[tuple[str, str]]:
-            record = records.get(key)
-            if record is not None and key not in seen:
-                seen.add(key)
+    def count_below(self, summary_id: str) -> int:
+        """How many raw messages are below a summary."""
+        return sum(len(record.source_ids) for record in self._records_below(summary_id))
+
+    def _records_below(self, summary_id: str) -> list[SummaryRecord]:
+        """A summary and those that it was made from, each once, those below first."""
+        known, below = self._summaries.all(), dict[str, SummaryRecord]()
+
+        def visit(key: str) -> None:
+            record = known.get(key)
+            if record is not None and key not in below:
                 for child in record.child_ids:
-                    yield from places(child)
-                yield from record.places
+                    visit(child)
+                below[key] = record
 
-        return list(places(summary_id))
+        visit(summary_id)
+        return [*below.values()]
 
     def archived(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Archived messages by their ids, with the others of their segments."""

@@ -267,7 +267,7 @@ class Seen:
 
     def count_below(self, summary_id: str) -> int:
         """How many messages a summary stands for, also such as the viewer may not see."""
-        return len(self._script.history.places_below(summary_id))
+        return self._script.history.count_below(summary_id)
 
     # Notes, entries, profiles
 

@@ -15,6 +15,7 @@ Awake, the reply that is a scope's summary holds its notes, too. Asleep, and whe
 (`compact_background` off), an extraction comes before it (`extract`).
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -417,7 +418,7 @@ class Compaction:
     @inlineCallbacks
     def _fold(self, scope: str, leaving: Sequence[Message]) -> Steps[None]:
         """Make the summaries of a scope; fails with `ModelError` when no level gave one."""
-        former = self._former(scope)
+        former = self._earlier[scope]
         self.former += former
         self.records.append((yield self.recent(scope, leaving)))
         older = [record for record in former if record.tier != LONG]
@@ -428,16 +429,17 @@ class Compaction:
                 node = yield self.merged(scope, group, "node", group[0].tree_level + 1)
                 older.append(node)
                 self.records.append(node)
+                yield self.script.breathe()
         self.records.append((yield self.merged(scope, roots(older), LONG)))
 
-    def _former(self, scope: str) -> list[SummaryRecord]:
-        """The summaries of a scope, oldest first."""
-        return [
-            record
-            for record in self.script.history.summaries()
-            if record.audience == scope and not record.rolled_back
-            if record.tier != UNSUMMARISED
-        ]
+    @cached_property
+    def _earlier(self) -> dict[str, list[SummaryRecord]]:
+        """The summaries that were there before, by their scopes, oldest first."""
+        earlier = defaultdict[str, list[SummaryRecord]](list)
+        for record in self.script.history.summaries():
+            if not record.rolled_back and record.tier != UNSUMMARISED:
+                earlier[record.audience].append(record)
+        return earlier
 
     @inlineCallbacks
     def recent(self, scope: str, messages: Sequence[Message]) -> Steps[SummaryRecord]:
@@ -529,7 +531,7 @@ class Compaction:
         self.parts |= parts
         generation = 1
         if tier != UNSUMMARISED:
-            generation += sum(former.tier == "recent" for former in self._former(scope))
+            generation += sum(former.tier == "recent" for former in self._earlier[scope])
         return SummaryRecord(
             id=new_id("s"),
             tier=tier,
