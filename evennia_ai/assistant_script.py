@@ -34,7 +34,7 @@ from evennia_ai.llm_interaction.contexts import SPOKEN
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.tokens import TokenCounter
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.models import Event, Spend
+from evennia_ai.models import Call, Event
 from evennia_ai.options import OWN_LIMITS, Layer
 from evennia_ai.rag_memory.finder import scope_of_texts
 from evennia_ai.sleep import run_sleep_tick
@@ -80,7 +80,7 @@ def shared_spend() -> SharedSpend:
 
     def make() -> SharedSpend:
         caps, hidden = partial(conf.setting, "SPEND_CAPS"), partial(hidden_holder, begins=FORGOTTEN)
-        return SharedSpend(Spend.objects, caps, conf.runs_here, hidden)
+        return SharedSpend(Call.objects, caps, conf.runs_here, hidden)
 
     return services.kept("spend", make)
 

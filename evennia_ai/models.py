@@ -1,4 +1,4 @@
-"""The tables of the app: what model calls cost, added up by day, and what happened."""
+"""The tables of the app: model calls, added up by day, and what happened."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,7 +17,7 @@ _TALK = frozenset(("text", "what", "error", "why", "query", "lines", "facts"))
 _AROUND = ("lines", "speakers")
 
 
-class SpendManager(models.Manager):
+class CallManager(models.Manager):
     """Adds up what was spent, as `turns.spend_book.SpendTable` says."""
 
     def note(self, amount: Amount, **of: str) -> None:
@@ -58,8 +58,11 @@ class SpendManager(models.Manager):
         ServerConfig.objects.conf(_LIMITS + assistant, json.dumps(limits), delete=not limits)
 
 
-class Spend(models.Model):
-    """What calls of one kind cost an assistant in a day (UTC); the fields of `Amount`."""
+class Call(models.Model):
+    """Calls of one kind that an assistant made in a day (UTC), and what they cost, as `Amount`.
+
+    They are added up, so that a cap costs the same to look up after many calls.
+    """
 
     day = models.CharField(max_length=10, db_index=True)
     assistant = models.CharField(max_length=100)
@@ -74,7 +77,7 @@ class Spend(models.Model):
     cost = models.FloatField()
     unpriced = models.BigIntegerField()
 
-    objects = SpendManager()
+    objects = CallManager()
 
     class Meta:
         """Said here, so that the module can be imported where the app is not installed."""
@@ -156,12 +159,12 @@ class Event(models.Model):
 def missing_tables() -> list[str]:
     """The names of those tables that the database lacks; `evennia migrate` makes them."""
     there = connection.introspection.table_names()
-    return [each._meta.db_table for each in (Spend, Event) if each._meta.db_table not in there]
+    return [each._meta.db_table for each in (Call, Event) if each._meta.db_table not in there]
 
 
 def clear_tables() -> None:
     """Delete all that stands in those tables that are there."""
     missing = missing_tables()
-    for each in (Spend, Event):
+    for each in (Call, Event):
         if each._meta.db_table not in missing:
             each.objects.all().delete()

@@ -1,4 +1,4 @@
-"""The tables of spend and of events."""
+"""The tables of calls and of events."""
 
 from django.db import migrations, models
 
@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="Spend",
+            name="Call",
             fields=[
                 (
                     "id",

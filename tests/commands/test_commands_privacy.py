@@ -22,7 +22,7 @@ from evennia_ai.game.seeing import _telling, speaker_of, stable_id
 from evennia_ai.history.audience import private
 from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.history.stored import unseal
-from evennia_ai.models import Event, Spend
+from evennia_ai.models import Call, Event
 from evennia_ai.privacy.export import export_folder
 from evennia_ai.privacy.requests import REPORT, ForgettingJob, enqueue, forget_queued, queued
 from evennia_ai.recall import RecallIndex
@@ -220,7 +220,7 @@ class TestPlayers(ForgettingGameTest):
         for who in (account, account, "a9.other"):
             self.script.shared_spend.count(Amount(1, 70, cost=0.5), time.time(), account=who)
         self.forget_me()
-        sums = Spend.objects.sums("account", "2000-01-01")
+        sums = Call.objects.sums("account", "2000-01-01")
         self.assertEqual(sums.pop("a9.other"), Amount(1, 70, cost=0.5))
         [[nobody, spent]] = sums.items()
         self.assertTrue(nobody.startswith(FORGOTTEN))

@@ -8,7 +8,7 @@ from evennia import search_object
 from evennia_ai import services
 from evennia_ai.game.seeing import stable_id
 from evennia_ai.llm_interaction.values import ModelReply
-from evennia_ai.models import Spend
+from evennia_ai.models import Call
 from evennia_ai.sleep.consolidation import consolidate_memories_to_semantic
 from evennia_ai.turns.spend_book import FORGOTTEN, GAME, GUEST, Amount
 from tests.command_line import CommandLineTest
@@ -70,7 +70,7 @@ class TestWhoPays(SpendGameTest):
             shared.forget([self.payer, asker])
             self.assertIsNotNone(self.script.spend.reached(asker))
             for name in (self.payer, self.account.key):
-                self.assertNotIn(name, str([*Spend.objects.values()]))
+                self.assertNotIn(name, str([*Call.objects.values()]))
         self.restart()
         self.assertIsNotNone(self.script.spend.reached(asker))
 
@@ -85,32 +85,32 @@ class TestWhoPays(SpendGameTest):
             ("2026-06-30", "a1.x"),
         ):
             of = {"day": day, "assistant": "s1", "purpose": "awake", "model": "m"}
-            Spend.objects.note(Amount(1, 70), **of, account=account)
-        Spend.objects.tidy("2026-06-30")
-        by = {account: spent.calls for account, spent in Spend.objects.sums("account", "").items()}
+            Call.objects.note(Amount(1, 70), **of, account=account)
+        Call.objects.tidy("2026-06-30")
+        by = {account: spent.calls for account, spent in Call.objects.sums("account", "").items()}
         self.assertEqual(by, {"": 2, "a1.x": 1, f"{FORGOTTEN}2": 1, f"{GUEST}2": 1})
 
     def test_a_row_for_each_kind_of_call(self):
         """What is alike is added up; sums by any column, of any day on."""
         for day, account, cost in (("2026-01-01", "a", 0.5), ("2026-01-02", "b", 2.0)) * 2:
             of = {"day": day, "assistant": "s1", "purpose": "awake", "model": "m"}
-            Spend.objects.note(Amount(1, 10, 3, 4, cost=cost), **of, account=account)
-        self.assertEqual(Spend.objects.count(), 2)
-        sums = Spend.objects.sums("account", "2026-01-01")
+            Call.objects.note(Amount(1, 10, 3, 4, cost=cost), **of, account=account)
+        self.assertEqual(Call.objects.count(), 2)
+        sums = Call.objects.sums("account", "2026-01-01")
         self.assertEqual(
             sums, {"a": Amount(2, 20, 6, 8, cost=1.0), "b": Amount(2, 20, 6, 8, cost=4.0)}
         )
-        self.assertEqual([*Spend.objects.sums("day", "2026-01-02")], ["2026-01-02"])
-        self.assertEqual([*Spend.objects.sums("model", "", "2026-01-01", account="b")], [])
+        self.assertEqual([*Call.objects.sums("day", "2026-01-02")], ["2026-01-02"])
+        self.assertEqual([*Call.objects.sums("model", "", "2026-01-01", account="b")], [])
 
     def test_two_rows_of_one_kind(self):
         """As two processes make them, or an account that is forgotten twice: a call counts once."""
         of = {"day": "2026-01-01", "assistant": "s1", "purpose": "awake", "model": "m"}
         for account in ("a", "b"):
-            Spend.objects.note(Amount(1, 10), **of, account=account)
-        Spend.objects.rename("b", "a")
-        Spend.objects.note(Amount(1, 5), **of, account="a")
-        self.assertEqual(Spend.objects.sums("account", ""), {"a": Amount(3, 25)})
+            Call.objects.note(Amount(1, 10), **of, account=account)
+        Call.objects.rename("b", "a")
+        Call.objects.note(Amount(1, 5), **of, account="a")
+        self.assertEqual(Call.objects.sums("account", ""), {"a": Amount(3, 25)})
 
     def test_embeddings_are_paid(self):
         """Where a model is billed for embeddings, they count, and stop at a cap."""
@@ -184,8 +184,8 @@ class TestWhoLiftsCaps(SpendGameTest):
         self.assertEqual(clone.config.spend_caps["tokens_day"], 500)
         self.assertEqual(clone.spend.today().tokens, 0)
         clone.obj.delete()
-        self.assertEqual(Spend.objects.limits(clone.scope), {})
-        self.assertEqual(Spend.objects.limits(self.script.scope), {"tokens_day": 500})
+        self.assertEqual(Call.objects.limits(clone.scope), {})
+        self.assertEqual(Call.objects.limits(self.script.scope), {"tokens_day": 500})
 
 
 class TestShown(SpendGameTest):
