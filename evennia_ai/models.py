@@ -100,16 +100,7 @@ class EventManager(models.Manager):
 
         Reports of others stay, without lines of these people.
         """
-        return self._each(self.all(), people)
-
-    def forget_talk(self, assistant: str, before: float) -> Iterator[None]:
-        """Delete what may repeat talk of an assistant from before a time, in seconds."""
-        return self._each(self.filter(assistant=assistant, at__lt=before), None)
-
-    def _each(
-        self, events: "models.QuerySet[Event]", people: Collection[str] | None
-    ) -> Iterator[None]:
-        pks = list(events.values_list("pk", flat=True))
+        pks = list(self.values_list("pk", flat=True))
         for start in range(0, len(pks), EVENTS_AT_ONCE):
             for event in self.filter(pk__in=pks[start : start + EVENTS_AT_ONCE]):
                 event.forget(people)
@@ -139,20 +130,19 @@ class Event(models.Model):
         """What is known of it, by name."""
         return dict(json.loads(self.text))
 
-    def forget(self, people: Collection[str] | None) -> None:
-        """Delete it if it may repeat talk, or names these people; None stands for everybody.
+    def forget(self, people: Collection[str]) -> None:
+        """Delete it if it may repeat talk, or names these people.
 
         A report of somebody else's stays, without the lines around it that may be theirs.
         """
         facts = self.facts
-        is_named = people is None or any(who in self.text for who in people)
-        is_own = people is not None and facts.get("by") in people
-        if self.kind == "report" and not is_own:
+        is_named = any(who in self.text for who in people)
+        if self.kind == "report" and facts.get("by") not in people:
             left = {key: value for key, value in facts.items() if key not in _AROUND}
             if is_named and len(left) < len(facts):
                 self.text = json.dumps(left)
                 self.save()
-        elif (is_named and people is not None) or not _TALK.isdisjoint(facts):
+        elif is_named or not _TALK.isdisjoint(facts):
             self.delete()
 
 

@@ -80,7 +80,6 @@ def _language(language: str) -> str:
 
 
 Lines = Annotated[int, Field(ge=1, le=100_000), NO_FLAG]
-Days = Annotated[int, Field(ge=1, le=36_500), NO_FLAG]
 Seconds = Annotated[float, Field(ge=1, le=10_000_000), NO_FLAG]
 
 
@@ -151,12 +150,6 @@ class AssistantConfig(Values):
     )
     sleep_schedule: Annotated[Hours | None, OR_NONE] = life(
         None, "Hours during which the assistant sleeps.", "clock times"
-    )
-    keep_days: Annotated[Days | None, OR_NONE] = life(
-        None,
-        "Days after which it forgets what was said, and what was made from it (docs/privacy.md); "
-        "only admins set it. None: it forgets only those who ask for it.",
-        "days",
     )
     max_react_iterations: Whole = life(
         8, "Most model calls in one turn.", "model calls", ge=1, le=100

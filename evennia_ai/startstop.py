@@ -8,7 +8,7 @@ import gc
 from collections.abc import Iterator
 from typing import Any
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError
 from twisted.python.failure import Failure
 
 # The imports take seconds and delay everything else: let players reconnect first.
@@ -17,7 +17,6 @@ WARM_UP_AFTER_S = 1.0
 WRITE_EVERY_S = 5.0
 _warm_up: Any = None
 _writing: Any = None
-_ageing: Any = None
 
 
 def at_server_init() -> None:
@@ -81,23 +80,6 @@ def warm_up() -> None:
     done.addCallback(lambda _: services.use(ready=True))
     done.addCallback(lambda _: forget_queued(all_scripts))
     done.addErrback(_log_failure, "forgetting players who asked for it")
-    done.addCallback(lambda _: _begin_ageing())
-
-
-def _begin_ageing() -> None:
-    """Look every few minutes whether old talk is to be forgotten."""
-    from twisted.internet.task import LoopingCall
-
-    from evennia_ai.assistant_script import all_scripts
-    from evennia_ai.privacy.old_talk import EVERY_S, forget_old_talk
-
-    def look() -> Deferred[None]:
-        # A failure would end the calls.
-        return forget_old_talk(all_scripts).addErrback(_log_failure, "forgetting old talk")
-
-    global _ageing
-    _ageing = LoopingCall(look)
-    _ageing.start(EVERY_S, now=False)
 
 
 def _log_failure(failure: Failure, what: str) -> None:
@@ -136,9 +118,8 @@ def at_server_stop() -> None:
     from evennia_ai import services
     from evennia_ai.assistant_script import all_assistants
 
-    for call in (_writing, _ageing):
-        if call is not None and call.running:
-            call.stop()
+    if _writing is not None and _writing.running:
+        _writing.stop()
     if _warm_up is not None and _warm_up.active():
         _warm_up.cancel()
     for script in all_assistants():

@@ -1,10 +1,10 @@
-"""What rests on what: all that goes with messages that are to be forgotten.
+"""What rests on what: all that goes with the messages of somebody who is to be forgotten.
 
 A reply rests on the lines it answers and on the memories that a tool opened for it, a tool's result
 on what it names, a note on the lines it cites, a summary on what it was made from. So one closure
 over ids finds everything, however far away. What a model repeats from its prompt cites nothing:
 there, five words in a row that only these people said show that it rests on them. Nothing is
-decided by names. Old talk goes by its age (`plan_ageing`): a reply that was said since stays.
+decided by names.
 """
 
 import re
@@ -32,24 +32,21 @@ class Made:
     sources: Collection[str]
     text: str
     of: Collection[str] = ()  # stable ids of whom it is, or was made for, alone
-    at: str = ""  # when it was made (UTC ISO 8601), where it names nothing that it rests on
-    is_pinned: bool = False  # whether staff wrote or approved it: age does not take it
 
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
     """What is to be forgotten, as ids."""
 
-    theirs: frozenset[str]  # the messages that are forgotten: somebody's, or old ones
-    replies: frozenset[str]  # the other messages of assistants and tools that rest on them
+    theirs: frozenset[str]  # the messages of those who are forgotten
+    replies: frozenset[str]  # the messages of assistants and tools that rest on them
     things: frozenset[str]  # the journal entries, observations and notes that rest on them
     emptied: frozenset[str]  # the summaries that rest on what goes; they are made again
     # The messages that go or change, by the archive segments that hold them.
     parts: Mapping[str, frozenset[str]]
     gone: frozenset[str]  # the ids of all this, of whose texts no copy stays
-    # Words in a row that only those people said (`language.script.runs`).
-    own: frozenset[str] = frozenset()
-    said: frozenset[str] = frozenset()  # what only the replies that go said, word for word
+    own: frozenset[str]  # words in a row that only they said (`language.script.runs`)
+    said: frozenset[str]  # what only the replies that go said, word for word
 
     def takes(self, text: str) -> bool:
         """Whether a copy of a reply that is stored elsewhere goes, too."""
@@ -78,74 +75,36 @@ def plan_forgetting(
         begun: Ids of the messages that an earlier run for the same request removed.
         known: A text whose words are nobody's own.
     """
-    messages = _raw(evidence)
-    theirs = frozenset(m.id for m in messages if is_by(m, people, until))
-    own = own_runs(messages, theirs, people, known)
-    made = [*things, *(_reply(m, until) for m in messages if not _is_person(m))]
-    seeds = {*theirs, *begun}
-    for each in made:
-        if not own.isdisjoint(runs(each.text)) or not set(people).isdisjoint(each.of):
-            seeds.add(each.id)
-    plan = _planned(evidence, messages, theirs, made, seeds)
-    return replace(plan, own=own, said=_spoken(messages, plan.gone))
-
-
-def plan_ageing(
-    evidence: Evidence,
-    things: Sequence[Made],
-    before: str,
-    most: int,
-    begun: Collection[str] = (),
-) -> Forgetting:
-    """What goes with all that was said before a time (UTC ISO 8601), at most so many messages.
-
-    That is what was made from them, and the calls of tools whose results name them. What an
-    assistant said since stays. The other arguments are those of `plan_forgetting`.
-    """
-    messages = _raw(evidence)
-    old = frozenset([m.id for m in messages if m.created_at < before][:most])
-    made = [each for each in things if not each.is_pinned]
-    # A reply goes with the result of its call alone.
-    results = (_reply(message) for message in messages if message.role == "tool")
-    seeds = {*old, *begun, *(each.id for each in made if "" < each.at < before)}
-    return _planned(evidence, messages, old, [*made, *results], seeds)
-
-
-def _raw(evidence: Evidence) -> list[Message]:
-    """All messages, live and archived, as they came."""
     raw = {m.id: m for part in evidence.segments for m in part.messages}
     raw |= {m.id: m for m in evidence.live if not m.is_summary}
-    return [raw[each] for each in sorted(raw)]
-
-
-def _planned(
-    evidence: Evidence,
-    messages: Sequence[Message],
-    theirs: frozenset[str],
-    made: Sequence[Made],
-    seeds: Collection[str],
-) -> Forgetting:
-    """What goes with `theirs` and the other `seeds`."""
+    messages = [raw[each] for each in sorted(raw)]  # as they came
+    theirs = frozenset(m.id for m in messages if is_by(m, people, until))
+    own = own_runs(messages, theirs, people, known)
+    replies = [_reply(m, until) for m in messages if not _is_person(m)]
     sources = {each: {*r.source_ids, *r.child_ids} for each, r in evidence.summaries.items()}
     sources |= {synthesis_id(each): {each} for each in evidence.summaries}
-    sources |= {each.id: set(each.sources) for each in made}
+    seeds = {*theirs, *begun}
+    for made in (*things, *replies):
+        sources[made.id] = set(made.sources)
+        if not own.isdisjoint(runs(made.text)) or not set(people).isdisjoint(made.of):
+            seeds.add(made.id)
     for result, call in pairing(messages).items():
-        pair = {messages[result].id, messages[call].id}
-        for each in pair:
-            sources.setdefault(each, set()).update(pair)
+        sources[messages[result].id].add(messages[call].id)
+        sources[messages[call].id].add(messages[result].id)
     gone = resting_on(seeds, sources)
     emptied = gone & evidence.summaries.keys()
     gone |= {synthesis_id(each) for each in emptied}
-    ids = {message.id for message in messages}
     touched = gone.union(m.id for m in messages if without_copies(m, gone) is not m)
     parts = {part.id: touched.intersection(part.message_ids) for part in evidence.segments}
     return Forgetting(
         theirs,
-        (gone & ids) - theirs,
-        gone.intersection(each.id for each in made) - ids,
+        gone.intersection(made.id for made in replies),
+        gone.intersection(made.id for made in things),
         emptied,
-        {key: here for key, here in parts.items() if here},
+        {key: ids for key, ids in parts.items() if ids},
         gone,
+        own,
+        _spoken(messages, gone),
     )
 
 

@@ -1,6 +1,6 @@
-"""Forgetting people, or old talk: taking what rests on it out of all that one assistant remembers.
+"""Forgetting people: taking what rests on their words out of all that one assistant remembers.
 
-`privacy.closure` says what goes. The messages go last: as long as they are there, a run that a
+`privacy.closure` says what goes. Their messages go last: as long as they are there, a run that a
 crash cut short finds again what must go. Each step can be repeated. What has to leave the search
 index and semantic memory is noted before anything is removed.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from twisted.internet.defer import Deferred, inlineCallbacks
+from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.background import Steps
 from evennia_ai.history.archive import EMPTIED, UNSUMMARISED
@@ -20,22 +20,17 @@ from evennia_ai.privacy.closure import (
     Forgetting,
     Made,
     only_one,
-    plan_ageing,
     plan_forgetting,
     without_copies,
 )
 from evennia_ai.rag_memory.entities import Profile
 from evennia_ai.rag_memory.entity_store import Character
 from evennia_ai.rag_memory.journal import SYNTHESIS, JournalEntry, synthesis_id
-from evennia_ai.rag_memory.ledger import APPROVED
 from evennia_ai.sleep.compaction.compact import empty_summaries
 from evennia_ai.turns.agent_loop import Agent
 
 # Summaries emptied in one transaction before others get their turn.
 SLICE = 4
-# Deletes, in steps, the copies of replies that the game has stored; it gets a function that says of
-# a text whether it goes.
-Elsewhere = Callable[[Callable[[str], bool]], Iterator[None]]
 
 
 @inlineCallbacks
@@ -45,7 +40,7 @@ def forget_people(
     people: Collection[str],
     asked_at: str,
     until: str = "",
-    elsewhere: Elsewhere = lambda takes: iter(()),
+    elsewhere: Callable[[Callable[[str], bool]], Iterator[None]] = lambda takes: iter(()),
 ) -> Steps[dict[str, int]]:
     """Forget what people said, and what was made from it. Call it under the turn lock.
 
@@ -58,58 +53,28 @@ def forget_people(
         people: Stable ids of their characters and accounts.
         asked_at: When they asked for it, UTC ISO 8601; the tombstones say it.
         until: The newest id of a message that is to be forgotten; empty for all.
-        elsewhere: Deletes what the game has stored.
+        elsewhere: Deletes, in steps, the copies of replies that the game has stored; it gets a
+            function that says of a text whether it goes.
 
     Returns:
         A Deferred that fires with how many ``{"messages", "others"}`` went: messages of theirs, and
         replies, entries, observations and notes. It fails with `StoreError` if the index or
         semantic memory could not be cleared; call it again then.
     """
-    script.runtime.lock.holder()
+    lock = script.runtime.lock
+    lock.holder()
     script.prompts.forget(people)
     greeted = as_dict(script.store.get("greeted"))
     script.store.set("greeted", {k: at for k, at in greeted.items() if k not in people})
-    planned = partial(
-        plan_forgetting, people=people, until=until, known=script.config.persona or ""
-    )
-    counts = yield _forget(script, character, people, asked_at, planned, elsewhere)
-    return dict(counts)
-
-
-def forget_old(
-    script: Agent,
-    character: Character,
-    before: str,
-    asked_at: str,
-    most: int,
-    elsewhere: Elsewhere = lambda takes: iter(()),
-) -> Deferred[dict[str, int]]:
-    """Forget what was said before a time (UTC ISO 8601), at most so many messages at once.
-
-    As `forget_people`; where `messages` of the result is `most`, older ones may be left. Notes that
-    people wrote by a command, or that staff wrote or approved, stay.
-    """
-    planned = partial(plan_ageing, before=before, most=most)
-    return _forget(script, character, (), asked_at, planned, elsewhere)
-
-
-@inlineCallbacks
-def _forget(
-    script: Agent,
-    character: Character,
-    people: Collection[str],
-    asked_at: str,
-    planned: Callable[..., Forgetting],
-    elsewhere: Elsewhere,
-) -> Steps[dict[str, int]]:
-    """Forget what `planned` says of the evidence, what was made from it, and what has begun."""
-    lock = script.runtime.lock
     yield lock.run_steps(script.history.drop_drafts())
     things: list[Made] = []
     yield lock.run_steps(_collected(script, character, things))
     evidence = yield script.history.gathered_evidence()
     begun = [each for each, at in script.history.tombstones().items() if at == asked_at]
-    plan: Forgetting = yield script.mind.work(planned, evidence, things, begun=begun)
+    known = script.config.persona or ""
+    plan: Forgetting = yield script.mind.work(
+        plan_forgetting, evidence, things, people, until, begun, known
+    )
     yield lock.run_steps(elsewhere(plan.takes))
     yield lock.run_steps(Removal(script, character, people, asked_at, plan).steps())
     script.at_commit_step("forget index")
@@ -123,9 +88,7 @@ def _collected(script: Agent, character: Character, things: list[Made]) -> Itera
         if entry.source_type != SYNTHESIS:
             text = " ".join((entry.content, *entry.entities, *entry.tags))
             of = only_one(entry.audience)
-            is_sourced = entry.source_message_ids or not entry.content
-            at = "" if is_sourced else entry.timestamp
-            things.append(Made(entry.id, entry.source_message_ids, text, of, at))
+            things.append(Made(entry.id, entry.source_message_ids, text, of))
         yield
     entities = character.entities
     for profile in map(entities.whole, entities.profiles().values()):
@@ -134,8 +97,7 @@ def _collected(script: Agent, character: Character, things: list[Made]) -> Itera
         yield
     for note in script.ledger.everything():
         text = note.text if note.by.id == character.stable_id else ""
-        is_pinned = note.staff or (note.state == APPROVED and note.decided_by is not None)
-        things.append(Made(note.id, (note.source,), text, (note.by.id,), is_pinned=is_pinned))
+        things.append(Made(note.id, (note.source,), text, (note.by.id,)))
 
 
 @dataclass(frozen=True)

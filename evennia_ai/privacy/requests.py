@@ -100,11 +100,6 @@ def is_running() -> bool:
     return bool(_running.locked)
 
 
-def run_alone(work: "Callable[[], Deferred[None]]") -> "Deferred[None]":
-    """Run something while no requests are carried out; fires when it is done."""
-    return _running.run(work)
-
-
 def _save(requests: Iterable[Request]) -> None:
     # A text, because Evennia returns lists as objects that are tied to their row.
     listed = [request.to_dict() for request in requests]
@@ -156,7 +151,12 @@ class ForgettingJob:
         yield self._tried("lore", lore().forget, people)
         write_events()
         waiting_events().clear()  # what cannot be stored now must not be stored later
-        erased = yield self.clear_files(Event.objects.forget(people))
+        yield self._tried("the search index", services.mind().recall.erase)
+        yield self._tried("the log", lambda: cooperate(Event.objects.forget(people)).whenDone())
+        clear_caches()
+        yield self._tried("caches", services.mind().work, clear_caches)
+        self.at_step("forget database")
+        erased: str | None = yield self._tried("database", erase_free_pages)
         for script in self.scripts:
             if (yield self._tried(name_of(script), self._is_proven, script)):
                 proven.append(script)
@@ -165,20 +165,6 @@ class ForgettingJob:
             self.at_step("forget done")
             _save([other for other in queued() if other != self.request])
 
-    @inlineCallbacks
-    def clear_files(self, events: Iterator[None]) -> Steps[str | None]:
-        """Clear what the whole game shares, and its log in the steps of `events`.
-
-        Fires with what became of deleted rows in the database; None if that failed.
-        """
-        yield self._tried("the search index", services.mind().recall.erase)
-        yield self._tried("the log", lambda: cooperate(events).whenDone())
-        clear_caches()
-        yield self._tried("caches", services.mind().work, clear_caches)
-        self.at_step("forget database")
-        erased: str | None = yield self._tried("database", erase_free_pages)
-        return erased
-
     def _drop_waiting(self, script: "AssistantScript") -> None:
         script.runtime.forget(self.request.people, self.request.until)
         script.save_queue()
@@ -186,13 +172,7 @@ class ForgettingJob:
     @inlineCallbacks
     def _forget(self, script: "AssistantScript") -> Steps[None]:
         """All that one assistant remembers; its turns go on between the parts of it."""
-        request, body, people = self.request, script.obj, {*self.request.people}
-
-        def goes(takes: Callable[[str], bool], page: Msg) -> bool:
-            """Whether it is to or from them, or repeats what goes; others keep what they got."""
-            if body in page.senders:
-                return not people.isdisjoint(map(stable_id, page.receivers)) or takes(page.message)
-            return not people.isdisjoint(map(stable_id, page.senders)) and is_to_assistants(page)
+        request = self.request
 
         def begin() -> "Deferred[dict[str, int]]":
             self._drop_waiting(script)
@@ -203,11 +183,33 @@ class ForgettingJob:
                 request.people,
                 request.at,
                 request.until,
-                lambda takes: clear_pages(body, partial(goes, takes)),
+                partial(self._clear_pages, script.obj),
             )
 
         counts: dict[str, int] = yield script.run_exclusive(begin)
         script.audit("forgotten", **counts)
+
+    def _clear_pages(
+        self, body: DefaultObject | None, takes: Callable[[str], bool]
+    ) -> Iterator[None]:
+        """Delete pages to or from them, and those that repeat what goes, one at each step.
+
+        A page of theirs that another player got, too, stays.
+        """
+        if body is None:
+            return
+        people = {*self.request.people}
+        with_it = Q(db_sender_objects=body) | Q(db_receivers_objects=body)
+        for page in Msg.objects.filter(with_it).distinct():
+            if body in page.senders:
+                is_theirs = not people.isdisjoint(map(stable_id, page.receivers))
+                goes = is_theirs or takes(page.message)
+            else:
+                is_theirs = not people.isdisjoint(map(stable_id, page.senders))
+                goes = is_theirs and all(isinstance(to, AssistantMixin) for to in page.receivers)
+            if goes:
+                page.delete()
+            yield
 
     @inlineCallbacks
     def _is_proven(self, script: "AssistantScript") -> Steps[bool]:
@@ -273,18 +275,3 @@ def name_of(script: "AssistantScript") -> str:
     if script.is_embodied:
         return str(script.obj.key)
     return f"{script.key} (idle script #{script.pk})"
-
-
-def is_to_assistants(page: Msg) -> bool:
-    """Whether only assistants got a page."""
-    return all(isinstance(each, AssistantMixin) for each in page.receivers)
-
-
-def clear_pages(body: DefaultObject | None, goes: Callable[[Msg], bool]) -> Iterator[None]:
-    """Delete pages that Evennia keeps from and to an assistant's body, one at each step."""
-    if body:
-        with_it = Q(db_sender_objects=body) | Q(db_receivers_objects=body)
-        for page in Msg.objects.filter(with_it).distinct():
-            if goes(page):
-                page.delete()
-            yield

@@ -60,13 +60,10 @@ class Tuning:
     def set(self, values: Mapping[str, Any], unset: Collection[str] = ()) -> None:
         """Set options in their stored form, and keep what they were for `undo`.
 
-        A `ConfigError` if whoever sets them is no admin, and that would lift a spend limit, or
-        change what is deleted.
+        A `ConfigError` if that would lift a spend limit and whoever sets them is no admin.
         """
-        script, store, names = self.script, self.script.store, {*values, *unset}
-        if not self.is_admin and "keep_days" in names:
-            raise ConfigError("Only admins set `keep_days`: it deletes what was said.")
-        if not self.is_admin and "spend_caps" in names:
+        script, store = self.script, self.script.store
+        if not self.is_admin and "spend_caps" in {*values, *unset}:
             caps, new = script.config.spend_caps, as_dict(values.get("spend_caps"))
             if lifted := [name for name in OWN_LIMITS if lifts(caps.get(name), new.get(name))]:
                 raise ConfigError(f"Only admins raise or remove spend limits, as `{lifted[0]}`.")
