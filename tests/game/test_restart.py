@@ -2,16 +2,13 @@
 
 from unittest.mock import patch
 
-from django.db import OperationalError, connection
+from django.db import connection
 from evennia import ScriptDB
 from twisted.internet.defer import Deferred, succeed
-from twisted.internet.task import Clock
 
 from evennia_ai import services, startstop
-from evennia_ai.assistant_script import AssistantScript
 from evennia_ai.history.messages import Message, Speaker
 from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply
-from evennia_ai.privacy.old_talk import EVERY_S
 from evennia_ai.recall.values import Query
 from evennia_ai.testing import call
 from evennia_ai.turns.runtime import RUNTIMES
@@ -89,29 +86,6 @@ class TestRestart(AssistantTest):
         startstop.at_server_start()
         startstop.at_server_stop()
         self.assertFalse(startstop._warm_up.active())
-
-    def test_old_talk_is_looked_for_until_the_server_stops(self):
-        """Every few minutes, once all is loaded."""
-        startstop._ageing = None
-        startstop.warm_up()
-        pump_until(lambda: startstop._ageing is not None)
-        self.assertTrue(startstop._ageing.running)
-        startstop.at_server_stop()
-        self.assertFalse(startstop._ageing.running)
-
-    def test_old_talk_is_looked_for_after_a_failure(self):
-        """A database that is locked for a while does not end it."""
-        clock = Clock()
-        startstop._begin_ageing()
-        startstop._ageing.stop()
-        startstop._ageing.clock = clock
-        startstop._ageing.start(EVERY_S, now=False)
-        self.addCleanup(startstop._ageing.stop)
-        locked = patch.object(AssistantScript.objects, "all_family", side_effect=OperationalError)
-        with locked, patch("evennia.utils.logger.log_err") as log:
-            clock.advance(EVERY_S)
-            self.assertIn("forgetting old talk", log.call_args[0][0])
-        self.assertTrue(startstop._ageing.running)
 
     def test_timer_outlives_another_interval(self):
         """A timer that was given another interval runs on after a reload and after a crash."""

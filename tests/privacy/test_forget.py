@@ -14,6 +14,7 @@ from evennia_ai.history.messages import Message, Speaker, new_id
 from evennia_ai.history.stored import ASIDE, put_aside
 from evennia_ai.history.verification import verify
 from evennia_ai.llm_interaction.budget import TokenBudget
+from evennia_ai.llm_interaction.summary import NOTHING_SAID
 from evennia_ai.llm_interaction.values import OFFLINE_MODEL
 from evennia_ai.privacy.closure import plan_forgetting
 from evennia_ai.privacy.forget import Removal, forget_people
@@ -159,6 +160,18 @@ class TestForgotten(ForgettingTest):
         self.assertTrue([turn for turn in turns.values() if "barley" in turn.text])
         tombstones = self.script.history.tombstones()
         self.assertEqual((len(tombstones), set(tombstones.values())), (72, {AT}))
+
+    def test_summaries_of_her_words_alone(self):
+        """Made again they say that nothing was said, for which no model is asked."""
+        self.forget()
+        before = len(self.world.model.requests)
+        self.remake()
+        asked = len(self.world.model.requests) - before
+        records = self.script.history.summaries()
+        self.assertEqual({r.text for r in records if r.audience == WHISPER}, {NOTHING_SAID})
+        others = sum(record.text != NOTHING_SAID for record in records)
+        self.assertLessEqual(asked, others)
+        self.assertLessEqual(len(self.script.state.remade), others)
 
     def test_what_others_told_stays(self):
         """Entries, observations and notes that rest on others' words alone."""
