@@ -98,7 +98,7 @@ def plan_forgetting(
     parts = {part.id: touched.intersection(part.message_ids) for part in evidence.segments}
     return Forgetting(
         theirs,
-        gone.intersection(made.id for made in replies),
+        gone.intersection(made.id for made in replies) - theirs,
         gone.intersection(made.id for made in things),
         emptied,
         {key: ids for key, ids in parts.items() if ids},

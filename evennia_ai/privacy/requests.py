@@ -79,14 +79,13 @@ def queued() -> list[Request]:
 
 
 def enqueue(
-    people: Collection[str], at: str, asker: str, scripts: "Iterable[AssistantScript]"
+    people: Collection[str], at: str, asker: str, scripts: "Collection[AssistantScript]"
 ) -> None:
     """Store a request, which `forget_queued` carries out.
 
     All that these assistants (`scripts`) have heard by now has earlier ids than the request, also
     where the clock was set back: to load a history lets later ids sort behind its own.
     """
-    scripts = [*scripts]
     for script in scripts:
         script.survived("a request to forget", script.history.messages, ())
     request = Request(tuple(people), at, new_id("m"), asker)
@@ -113,7 +112,7 @@ def forget_queued(scripts: "Callable[[], list[AssistantScript]]") -> Steps[None]
     `scripts` returns all scripts of assistants, also idle ones. While a run is at work, which takes
     what is queued meanwhile too, there is no second one.
     """
-    if _running.locked:
+    if is_running():
         return
     yield _running.acquire()
     try:
