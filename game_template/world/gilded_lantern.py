@@ -34,6 +34,53 @@ class Part:
 
 START = "lantern"
 
+# What guests ask for, in the languages they may speak.
+DRINK = ("ale", "pint of ale", "pint", "Bier", "Ale", "cerveza", "bière", "birra")
+DRINK += ("cerveja", "caneca de cerveja", "jarra de cerveza", "chope de bière", "пиво", "пива")
+DRINK += (
+    "эль",
+    "кружку пива",
+    "кружка пива",
+    "piwo",
+    "piwa",
+    "bira",
+    "بيرة",
+    "बीयर",
+    "啤酒",
+    "麦酒",
+)
+DRINK += ("ビール", "エール", "맥주", "เบียร์")
+FOOD = ("soup", "stew", "bread", "Suppe", "Brot", "sopa", "pan", "soupe", "pain")
+FOOD += (
+    "zuppa",
+    "minestra",
+    "pane",
+    "pão",
+    "суп",
+    "супа",
+    "хлеб",
+    "хлеба",
+    "zupa",
+    "zupę",
+    "chleb",
+)
+FOOD += (
+    "chleba",
+    "çorba",
+    "ekmek",
+    "حساء",
+    "خبز",
+    "सूप",
+    "रोटी",
+    "汤",
+    "面包",
+    "スープ",
+    "パン",
+    "수프",
+    "빵",
+)
+FOOD += ("ซุป", "ขนมปัง")
+
 ROOMS = (
     Part(
         "lantern",
@@ -187,11 +234,22 @@ THINGS = (
         "ale barrel",
         "A barrel lies on a trestle behind the bar, with a brass tap in its head and a row of "
         "earthenware mugs on hooks above it. Whoever wants a mug of ale asks at the bar.",
-        ("tap", "barrel", "ale", "beer", "mugs of ale"),
+        ("tap", "barrel", "beer", "mugs of ale", *DRINK),
         "lantern",
         'The tap is behind the bar. Ask for an ale: "Aria, an ale, please."',
         taken_by="tag(aria, gilded_lantern) or perm(Builder)",
         typeclass="typeclasses.tap.Tap",
+    ),
+    Part(
+        "pot",
+        "soup pot",
+        "A black pot stands at the edge of the fire, with barley soup in it, a ladle beside it, "
+        "and a stack of bowls. Whoever wants a bowl of soup asks at the bar.",
+        ("pot", "ladle", "bowls of soup", *FOOD),
+        "lantern",
+        'The pot is hot. Ask for a bowl: "Aria, a bowl of soup, please."',
+        taken_by="tag(aria, gilded_lantern) or perm(Builder)",
+        typeclass="typeclasses.tap.Pot",
     ),
     *(
         Part(
@@ -312,5 +370,5 @@ ASSISTANT_PERSONA = (
     "know the house well: the upper gallery with its four painted doors, the cellar with the one "
     "chained cask, the stable where Odo Marrek the ostler keeps Penny, the grey mare. A twelfth "
     "tin soldier is missing from your mantel, and you would like it back. Ale comes from the "
-    "barrel behind the bar: you give a mug of it to whoever asks."
+    "barrel behind the bar, soup from the pot by the fire: you give some to whoever asks."
 )

@@ -23,6 +23,12 @@ HELP_ENTRY_DICTS = [
         "It costs nothing, and whoever asks for one gets a mug of it.",
     ),
     _page(
+        "food",
+        ("soup", "stew", "bread", "hungry", "supper", "eat"),
+        "The house serves barley soup with bread, from the pot by the fire. It costs nothing, and "
+        "whoever asks for some gets a bowl of it.",
+    ),
+    _page(
         "bedrooms",
         ("bedroom", "bed", "upstairs", "gallery", "painted doors"),
         "Four small bedrooms are upstairs, on the gallery, each with a bird painted on its door.",

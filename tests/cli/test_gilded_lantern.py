@@ -73,6 +73,18 @@ class TestGildedLantern(AssistantTest):
         self.assertIn("Aria gives you a mug of ale.", self.lines)
         self.assertIn('Aria says, "Very well."', self.lines)
 
+    def test_what_guests_ask_for_in_their_own_words(self):
+        """A few words and a `please` are enough, in any of the languages."""
+        for said, key in (
+            ("Aria, a bowl of soup, please", "bowl of soup"),
+            ("A mug of ale, please, Aria", "mug of ale"),
+            ("Aria, dá-me uma cerveja", "mug of ale"),
+            ("Aria, traz-me uma sopa", "bowl of soup"),
+        ):
+            with self.subTest(said):
+                self.ask(said)
+                self.assertEqual(self.char2.contents[-1].key, key)
+
     def test_the_first_time_and_afterwards(self):
         """A world built by an older version gets what is new once; another start adds nothing."""
         new = {"tap", "coin_1", "coin_2", "coin_3"}

@@ -178,14 +178,17 @@ def _doing(
     if key == "give" and (to := named_in(rest, talk.people)):
         rest = regex.sub(bordered(comparable(to)), " ", comparable(rest), flags=regex.V1)
     said = set(content_words(rest, table))
+    few = _WORD.findall(rest)
     name = named_in(rest, here)
     if not name and said:  # `ale` may be the `ale barrel`
         name = next((each for each in here if said <= set(words(each))), "")
     if name and said - set(words(name)):
         return None
+    if not name and key == "give" and len(few) <= MAX_NAME + 1:  # `a mug of ale`, too
+        near = [each for each in here if not said.isdisjoint(words(each))]
+        name = "".join(near[:1]) if len(near) == 1 else ""
     if not name and may_guess and key != "move":
         # A few words without the little ones around them.
-        few = _WORD.findall(rest)
         places = [at for at, word in enumerate(few) if folded(word) not in table.little]
         few = few[places[0] : places[-1] + 1] if places else []
         name = " ".join(few) if len(few) <= MAX_NAME else ""

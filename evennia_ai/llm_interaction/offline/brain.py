@@ -57,7 +57,7 @@ NEAR, NEAR_NAMED = 1 / 2, 1 / 3
 # Hits that may be quoted, and characters of what is quoted and of what a look shows.
 MOST_HITS, QUOTE_CHARS, SHOWN_CHARS = 5, 160, 400
 QUOTED = ("message", "ledger")  # kinds of hits that a person said
-SHOWN_SENTENCES, QUOTE_SENTENCES = 4, 2
+SHOWN_SENTENCES, ROOM_SENTENCES = 4, 2
 # Words behind a greeting that may belong to it: `hey man`, `hello old friend`.
 BESIDE_GREETING = 2
 # What an answer is worth: of those that say nothing one is enough, where no line gets a better one.
@@ -295,7 +295,7 @@ class _Speaker:
         place = self.talk.place
         people = [name for name in self.talk.people if name != who]
         names = [*people, *self.talk.names(form.THINGS, form.WAYS)]
-        looks = _beginning(place.get(form.LOOKS, ""), QUOTE_SENTENCES, SHOWN_CHARS)
+        looks = _beginning(place.get(form.LOOKS, ""), ROOM_SENTENCES, SHOWN_CHARS)
         parts = (place.get(form.PLACE, ""), looks, ", ".join(names))
         return " ".join(f"{part.rstrip('.')}." for part in parts if part)
 
@@ -420,7 +420,7 @@ def _nearest(
     named = {stem(folded(word), table.code) for word in capitals(question)}
     parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
     best = max(parts, key=lambda part: len(shared(part)), default="")
-    if stems(best) <= stems(question) or pattern(table.code, *ORDERS).match(comparable(best)):
+    if stems(" ".join(parts)) <= stems(question) or pattern(table.code, *ORDERS).match(comparable(best)):
         return ""
     common = shared(best)
     least = NEAR * len(asked)
@@ -435,13 +435,16 @@ def _nearest(
     here = {stem(word, table.code) for name in people for word in words(name)}
     if common <= here and not asked <= here:
         return ""
-    at, told = parts.index(best), sentences(text)
-    quoted = parts[at : at + QUOTE_SENTENCES]
+    told = sentences(text)
     before = told[: told.index(best)][-1:]
-    is_asked_before = bool(before) and is_asked(before[0])  # `You know Hobb? Owes forty silver.`
-    if is_asked_before and len(before[0]) + len(best) < QUOTE_CHARS:
+    behind = parts[parts.index(best) + 1 :]
+    quoted, joint = [best, *sorted(behind, key=len)[-1:]], " "
+    if before and is_asked(before[0]):  # `You know Hobb? Owes forty silver.`
         quoted = [*before, best]
-    return _beginning(" ".join(quoted), QUOTE_SENTENCES, QUOTE_CHARS)
+    elif quoted[-1] in behind[1:]:
+        joint = " … "
+    quote = joint.join(quoted)
+    return quote if len(quote) <= QUOTE_CHARS else best
 
 
 def _shown(result: str) -> str:

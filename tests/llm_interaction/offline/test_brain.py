@@ -270,6 +270,7 @@ class TestOrders(unittest.TestCase):
             ("Aria, can you give me an ale, please?", ale),
             ("I'm thirsty. I'd like an ale!", ale),
             ("An ale, please", ale),
+            ("A mug of ale, please", ale),
             ("Gib mir bitte ein Ale", ale),
             ("Kannst du mir ein Ale geben?", ale),
             ("bring me a pie", ("give", {"thing": "pie", "to": "Mira"})),
@@ -480,6 +481,13 @@ class TestAnswers(unittest.TestCase):
         self.assertIn(play("What about the boat?", [hit(tale)], who="Mira"), lines("unknown"))
         quote = play("What about the boat?", [hit(f"{tale}. The boat sank. It was sad.")])
         self.assertEqual(quote, 'Alice told me: "The boat sank. It was sad."')
+
+    def test_the_longest_behind(self):
+        """With the nearest sentence stands the one behind it that tells most."""
+        told = hit("You know that Fennick. The chandler. His wife put his clothes in the trough.")
+        quote = play("What about Fennick?", [told])
+        want = "You know that Fennick. … His wife put his clothes in the trough."
+        self.assertEqual(quote, f'Alice told me: "{want}"')
 
     def test_a_question_mark_of_any_script(self):
         """It says that it does not know."""
