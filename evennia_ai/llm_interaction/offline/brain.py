@@ -337,7 +337,22 @@ class _Speaker:
         is_one = len(set(told)) == 1 and not named_in(question, self.talk.people)
         if is_one and (answer := self._seen(told[0])):
             return answer
+        if confided := self._confided(line):
+            return _Answer(self._variants("told")[1].format(words=confided))
         return _Answer(self.line("unknown", line), rank=SAYS_UNKNOWN)
+
+    def _confided(self, line: Heard) -> str:
+        """What somebody who asks in private told it last in private."""
+        if line.verb == "says":
+            return ""
+        told = (
+            sentences(heard.text)
+            for heard in reversed(self.talk.heard)
+            if heard is not line and (heard.who, heard.verb) == (line.who, line.verb)
+            if len(content_words(heard.text, self.table)) > BESIDE_GREETING
+        )
+        parts = next((parts for parts in told if not any(map(is_asked, parts))), [])
+        return _with_most(parts)
 
     def _seen(self, target: str) -> _Answer | None:
         """What a look shows, or the look; None if nothing is to be seen."""
@@ -420,13 +435,19 @@ def _nearest(
     named = {stem(folded(word), table.code) for word in capitals(question)}
     parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
     best = max(parts, key=lambda part: len(shared(part)), default="")
-    if stems(" ".join(parts)) <= stems(question) or pattern(table.code, *ORDERS).match(comparable(best)):
+    if stems(" ".join(parts)) <= stems(question) or pattern(table.code, *ORDERS).match(
+        comparable(best)
+    ):
         return ""
     common = shared(best)
     least = NEAR * len(asked)
     if not named.isdisjoint(common) or question.upper() == question.lower():
         least = NEAR_NAMED * len(asked)
-    if not common or len(common) < least or (len(common) == least and not is_of_speaker):
+    if (
+        not common
+        or len(common) < least
+        or (len(common) == least and (is_aside or not is_of_speaker))
+    ):
         return ""
     fewest = len(asked) if who != asker else 2
     is_of_name = is_of_speaker or not named.isdisjoint(common)
@@ -437,14 +458,17 @@ def _nearest(
         return ""
     told = sentences(text)
     before = told[: told.index(best)][-1:]
-    behind = parts[parts.index(best) + 1 :]
-    quoted, joint = [best, *sorted(behind, key=len)[-1:]], " "
-    if before and is_asked(before[0]):  # `You know Hobb? Owes forty silver.`
-        quoted = [*before, best]
-    elif quoted[-1] in behind[1:]:
-        joint = " … "
-    quote = joint.join(quoted)
-    return quote if len(quote) <= QUOTE_CHARS else best
+    if before and is_asked(before[0]) and len(before[0]) + len(best) < QUOTE_CHARS:
+        return f"{before[0]} {best}"  # `You know Hobb? Owes forty silver.`
+    return _with_most(parts[parts.index(best) :])
+
+
+def _with_most(parts: Sequence[str]) -> str:
+    """The first of some sentences and the longest of the others, as far as a quote has room."""
+    longest = max(parts[1:], key=len, default="")
+    joint = " … " if longest in parts[2:] else " "
+    quote = joint.join(filter(None, (*parts[:1], longest)))
+    return quote if len(quote) <= QUOTE_CHARS else _beginning(parts[0], 1, QUOTE_CHARS)
 
 
 def _shown(result: str) -> str:

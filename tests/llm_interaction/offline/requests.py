@@ -38,7 +38,7 @@ def moment(*people, answer=None):
     """The newest turn; `answer` is who said what it answers, and what it was."""
     rows = [note(NOW, "dusk"), note(HERE, ", ".join(people))]
     if answer:
-        rows.append(talk_line(answer[0], "say", answer[1]))
+        rows.append(talk_line(answer[0], *answer[2:] or ["say"], answer[1]))
     return {"role": "user", "content": "\n".join(rows)}
 
 

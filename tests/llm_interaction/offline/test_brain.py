@@ -489,6 +489,19 @@ class TestAnswers(unittest.TestCase):
         want = "You know that Fennick. … His wife put his clothes in the trough."
         self.assertEqual(quote, f'Alice told me: "{want}"')
 
+    def test_what_was_confided(self):
+        """Whoever asks in private is reminded of what they told last in private, nobody else."""
+        told = "He left me the mill. Do not tell his nephew of it."
+        before = [ROOM, said("Alice", told, "whisper"), answered("I hear you.")]
+        for who, channel, is_told in (
+            ("Alice", "whisper", True),
+            ("Alice", "say", False),
+            ("Bob", "whisper", False),
+        ):
+            newest = moment(who, answer=(who, "What did I confide earlier?", channel))
+            reply = after([*before, newest], {"results": []})[1].content
+            self.assertEqual(reply == f'You told me: "{told}"', is_told, (who, channel, reply))
+
     def test_a_question_mark_of_any_script(self):
         """It says that it does not know."""
         for text in ("Where is Ys?", "Ys在哪里？", "أين يس؟", "Πού είναι η Υς;"):
