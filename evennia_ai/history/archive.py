@@ -135,6 +135,25 @@ class SummaryRecord(Stored):
         return list(zip(segments, self.source_ids, strict=False))
 
 
+def records_below(records: Mapping[str, SummaryRecord], summary_id: str) -> list[SummaryRecord]:
+    """A summary and those that it was made from, each once, those below first."""
+    below = dict[str, SummaryRecord]()
+
+    def visit(key: str) -> None:
+        if key in records and key not in below:
+            for child in records[key].child_ids:
+                visit(child)
+            below[key] = records[key]
+
+    visit(summary_id)
+    return [*below.values()]
+
+
+def messages_below(records: Mapping[str, SummaryRecord], summary_id: str) -> int:
+    """How many raw messages are below a summary."""
+    return sum(len(record.source_ids) for record in records_below(records, summary_id))
+
+
 def absorbed_by(records: Iterable[SummaryRecord]) -> dict[str, str]:
     """Which summary took over each of those that were taken over; `records` are oldest first.
 
@@ -390,25 +409,12 @@ class Archive:
 
     def places_below(self, summary_id: str) -> list[tuple[str, str]]:
         """Segments and ids of the raw messages below a summary."""
-        return [place for record in self._records_below(summary_id) for place in record.places]
+        below = records_below(self._summaries.all(), summary_id)
+        return [place for record in below for place in record.places]
 
     def count_below(self, summary_id: str) -> int:
         """How many raw messages are below a summary."""
-        return sum(len(record.source_ids) for record in self._records_below(summary_id))
-
-    def _records_below(self, summary_id: str) -> list[SummaryRecord]:
-        """A summary and those that it was made from, each once, those below first."""
-        known, below = self._summaries.all(), dict[str, SummaryRecord]()
-
-        def visit(key: str) -> None:
-            record = known.get(key)
-            if record is not None and key not in below:
-                for child in record.child_ids:
-                    visit(child)
-                below[key] = record
-
-        visit(summary_id)
-        return [*below.values()]
+        return messages_below(self._summaries.all(), summary_id)
 
     def archived(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Archived messages by their ids, with the others of their segments."""

@@ -24,6 +24,7 @@ from evennia_ai.history.archive import (
     Segment,
     SummaryRecord,
     in_use,
+    messages_below,
 )
 from evennia_ai.history.audience import Views
 from evennia_ai.history.messages import (
@@ -197,7 +198,7 @@ class HistoryHandler(Archive):
         for record in shown:
             marker = former.get(record.id)
             if marker is None or marker.content != f"{SUMMARY_TITLE}\n{record.text}":
-                left = self.count_below(record.id)
+                left = messages_below(records, record.id)
                 former[record.id] = marker_of(record, left, count(record.text)).counted(count)
         # Without a record, as one that is lost, they stay, and the proof names them.
         lost = (marker for key, marker in former.items() if key not in records)
