@@ -35,6 +35,8 @@ ROLES = ("system", "user", "assistant", "tool")
 OVERHEAD_TOKENS = 4
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
 _PYTHONS = str.maketrans(_ALPHABET, "0123456789abcdefghijklmnopqrstuv")  # digits of `int`
+# Seconds beyond which a number is no time.
+MOST_SECONDS = 1e15
 Counter = Callable[[str], int]
 
 
@@ -130,6 +132,17 @@ class Message(Stored):
 def utc_iso(at: float) -> str:
     """Seconds since the epoch as UTC ISO 8601, to the millisecond."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+def seconds(moment: object) -> float:
+    """A moment as seconds since the epoch, in UTC if it names no zone; 0.0 if it is no time."""
+    if isinstance(moment, int | float):
+        return float(moment) if abs(moment) < MOST_SECONDS else 0.0
+    try:
+        when = datetime.fromisoformat(str(moment).strip())
+    except ValueError:
+        return 0.0
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def base32(number: int, width: int = 0) -> str:

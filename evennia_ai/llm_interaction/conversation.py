@@ -30,6 +30,7 @@ from evennia_ai.history.messages import (
     flat,
     note,
     read_talk_line,
+    seconds,
     shown_name,
 )
 from evennia_ai.language.script import folded
@@ -46,7 +47,7 @@ from evennia_ai.llm_interaction.contexts import (
     WHO,
     WRITE_IN,
 )
-from evennia_ai.recall.values import Hit, seconds
+from evennia_ai.recall.values import Hit
 
 # Labels of the notes in the newest turn.
 NOW, HERE, ABOUT, MIND = "Now", "Here", "About", "On your mind"

@@ -25,6 +25,7 @@ from evennia_ai.history.messages import (
     newest_turn,
     rendered,
     row,
+    seconds,
     speaker_label,
     total_tokens,
 )
@@ -42,7 +43,6 @@ from evennia_ai.llm_interaction.conversation import (
     summary_text,
 )
 from evennia_ai.llm_interaction.values import ShownNotes
-from evennia_ai.recall.values import seconds
 
 _TOOL_FRAME_TOKENS = 1  # what parts a schema from the next
 # Room that the tools leave to everything else: the last of those that leave less are not offered.

@@ -15,7 +15,7 @@ from typing import Any
 import regex
 
 from evennia_ai.history.audience import PUBLIC, normalised
-from evennia_ai.history.messages import base32, new_id, utc_iso
+from evennia_ai.history.messages import base32, new_id, seconds, utc_iso
 from evennia_ai.history.stored import (
     KEPT,
     Cache,
@@ -28,7 +28,7 @@ from evennia_ai.history.stored import (
 )
 from evennia_ai.language.script import size
 from evennia_ai.language.words import asks
-from evennia_ai.recall.values import Turn, seconds
+from evennia_ai.recall.values import Turn
 
 # Source of an entry that the assistant chose to write.
 OWN = "assistant"

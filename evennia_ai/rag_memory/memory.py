@@ -27,7 +27,7 @@ from evennia_ai.errors import StoreError
 from evennia_ai.history.archive import ARCHIVE
 from evennia_ai.history.audience import viewer
 from evennia_ai.history.live import HistoryHandler
-from evennia_ai.history.messages import SPEECH, Message, ToolTraits, tool_calls
+from evennia_ai.history.messages import SPEECH, Message, ToolTraits, seconds, tool_calls
 from evennia_ai.life import Desk, Tools
 from evennia_ai.llm_interaction.tool_calls import spoken_text
 from evennia_ai.rag_memory.backend import MemoryBackend
@@ -36,7 +36,7 @@ from evennia_ai.rag_memory.finder import DEEP, once, ranked
 from evennia_ai.rag_memory.journal import JournalEntry
 from evennia_ai.rag_memory.ledger import found_notes
 from evennia_ai.rag_memory.seen import Quarantine, Remembering
-from evennia_ai.recall.values import Hit, Query, Turn, seconds
+from evennia_ai.recall.values import Hit, Query, Turn
 
 if TYPE_CHECKING:
     from evennia_ai.recall.index import RecallIndex

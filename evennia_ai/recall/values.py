@@ -3,15 +3,14 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
+from evennia_ai.history.messages import MOST_SECONDS
 from evennia_ai.language.words import storable
 
 Moment = float | int | str | datetime | date | None
 
-# Seconds beyond which a number is no time.
-MOST = 1e15
 # Of a stored search result: hits, characters of each, characters of a result without hits.
 BRIEF_HITS, BRIEF_TEXT_CHARS, BRIEF_CHARS = 3, 40, 200
 
@@ -115,21 +114,10 @@ class Query:
     tools: bool = False  # whether to search the outputs of tools too
 
 
-def seconds(moment: Moment) -> float:
-    """A moment as seconds since the epoch, in UTC if it names no zone; 0.0 if it is no time."""
-    if isinstance(moment, int | float):
-        return stored_moment(moment) or 0.0  # type: ignore[return-value]
-    try:
-        when = datetime.fromisoformat(str(moment).strip())
-    except ValueError:
-        return 0.0
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
-
-
 def stored_moment(moment: Moment) -> float | str | None:
     """A moment as it is stored: numbers as they are, all else as text; None for no number."""
     if isinstance(moment, int | float):
-        if abs(moment) < MOST:
+        if abs(moment) < MOST_SECONDS:
             return float(moment)
         return None
     if moment is None:

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evennia_ai.history.messages import seconds
 from evennia_ai.language.script import is_asked
-from evennia_ai.recall.values import Turn, seconds
+from evennia_ai.recall.values import Turn
 
 Ints = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.floating[Any]]

@@ -20,7 +20,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.live import HistoryHandler
-from evennia_ai.history.messages import ANSWERED, ASKER, Message, Speaker
+from evennia_ai.history.messages import ANSWERED, ASKER, Message, Speaker, seconds
 from evennia_ai.history.stored import (
     Cache,
     Reader,
@@ -63,7 +63,6 @@ from evennia_ai.rag_memory.ledger import LedgerHandler, Note
 from evennia_ai.rag_memory.memory import LifeMemory, RecallJobs
 from evennia_ai.rag_memory.seen import KEY as QUARANTINE
 from evennia_ai.rag_memory.seen import Quarantined, Seen
-from evennia_ai.recall.values import seconds
 from evennia_ai.sleep.sleeper import SleepReport
 from evennia_ai.turns.moderation import ALERT_EVERY_S, Moderator, where
 from evennia_ai.turns.runtime import (
