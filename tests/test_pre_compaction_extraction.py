@@ -196,6 +196,17 @@ class TestPreCompactionExtraction(AssistantTest):
         (written,) = self.aria.journal.recent()
         self.assertEqual(written.audience, circle)
 
+    def test_the_same_fact_of_two_circles(self):
+        """It is news for a circle that may not know what the other one told."""
+        circles = [private([stable_id(each)]) for each in (self.char1, self.char2)]
+        for circle in circles:
+            self.fill(10, audience=circle)
+        told = [*entry("The key is under the stone."), *call("noop")]
+        self.model.answers = [told, told]
+        self.extract()
+        written = {each.audience for each in self.aria.journal.recent()}
+        self.assertEqual(written, set(circles))
+
     def test_switched_off(self):
         """Off, no call is made."""
         self.fill(30)

@@ -214,6 +214,20 @@ class TestPlayers(ForgettingGameTest):
         [line] = [m for m in heard.values() if m.role == "user"]
         self.assertEqual(line.speaker.key, self.char2.key)
 
+    def test_what_waits_is_dropped_first(self):
+        """At all assistants, before the first has forgotten: none answers it meanwhile."""
+        self.say(f"Aria and Borg, {SECRET}!")
+        self.script.save_queue()
+        waiting = []
+
+        def forget(job, script):
+            waiting.append([SECRET in str(s.runtime.pending()) for s in all_scripts()])
+
+        self.assertIn(SECRET, str([script.runtime.pending() for script in all_scripts()]))
+        with patch.object(ForgettingJob, "_forget", forget):
+            self.forget_me()
+        self.assertFalse(any(waiting[0]))
+
     def test_figures_of_spend(self):
         """What the player's calls cost is kept, for nobody."""
         account = stable_id(self.account)

@@ -186,6 +186,15 @@ class TestForgotten(ForgettingTest):
         notes = [note.text for note in self.script.ledger.entries()]
         self.assertEqual(notes, ["I like ale.", "Guests like a fire."])
 
+    def test_notes_that_repeat(self):
+        """Its own note with five of her words in a row goes; one that Bob made himself stays."""
+        words = f"my boat is called {SECRET}1x"
+        self.script.ledger.add(f"They say {words}.", ARIA_SPEAKER, state="proposed")
+        self.script.ledger.add(f"Alice says {words}.", BOB, state="approved")
+        self.forget()
+        notes = [note.text for note in self.script.ledger.entries()]
+        self.assertEqual(notes, ["I like ale.", "Guests like a fire.", f"Alice says {words}."])
+
     def test_bonds_of_others(self):
         """Events in them go by what they rest on or repeat in a row of her words, not by name."""
         [hers] = [m for m in self.script.history.messages() if m.speaker_id == ALICE.id][-1:]

@@ -16,6 +16,7 @@ from evennia_ai.llm_interaction.values import TurnRequest
 from evennia_ai.testing import call
 from evennia_ai.turns.tools import Tool
 from evennia_ai.turns.tools.base import ToolRegistry
+from evennia_ai.turns.tools.execution import RESULT_CHARS, as_text
 from tests.fake import FakeAssistant
 from tests.models import ScriptedModel
 from tests.turns.tools.case import AskedTest, RingBell, rank
@@ -30,6 +31,19 @@ class Breaks(Tool):
     def run(self, ctx):
         """Fail."""
         raise ZeroDivisionError
+
+
+class TestResults(unittest.TestCase):
+    def test_a_long_result(self):
+        """It is cut, and says how much more there was; texts stay as they are."""
+        whole = "x" * RESULT_CHARS
+        for text, want in (
+            ("Möwe", "Möwe"),
+            (whole, whole),
+            (f"{whole}yz", f"{whole} [... 2 more characters]"),
+        ):
+            self.assertEqual(as_text(text), want)
+        self.assertEqual(as_text({"seen": "Möwe"}), '{"seen": "Möwe"}')
 
 
 class TestBuiltinTools(AskedTest):
