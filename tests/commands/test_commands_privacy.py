@@ -24,7 +24,14 @@ from evennia_ai.history.messages import Message, Speaker, new_id, utc_iso
 from evennia_ai.history.stored import unseal
 from evennia_ai.models import Call, Event
 from evennia_ai.privacy.export import export_folder
-from evennia_ai.privacy.requests import REPORT, ForgettingJob, enqueue, forget_queued, queued
+from evennia_ai.privacy.requests import (
+    REPORT,
+    ForgettingJob,
+    Request,
+    enqueue,
+    forget_queued,
+    queued,
+)
 from evennia_ai.recall import RecallIndex
 from evennia_ai.sleep.compaction import compact_conversation_history
 from evennia_ai.turns.spend_book import FORGOTTEN, Amount
@@ -215,7 +222,7 @@ class TestPlayers(ForgettingGameTest):
         self.assertEqual(line.speaker.key, self.char2.key)
 
     def test_what_waits_is_dropped_first(self):
-        """At all assistants, before the first has forgotten: none answers it meanwhile."""
+        """At all assistants, before the first has forgotten, also where a restart restored it."""
         self.say(f"Aria and Borg, {SECRET}!")
         self.script.save_queue()
         waiting = []
@@ -224,8 +231,9 @@ class TestPlayers(ForgettingGameTest):
             waiting.append([SECRET in str(s.runtime.pending()) for s in all_scripts()])
 
         self.assertIn(SECRET, str([script.runtime.pending() for script in all_scripts()]))
+        request = Request((stable_id(self.char1),), utc_iso(time.time()), new_id("m"), "")
         with patch.object(ForgettingJob, "_forget", forget):
-            self.forget_me()
+            wait_for(ForgettingJob(request, all_scripts()).run())
         self.assertFalse(any(waiting[0]))
 
     def test_figures_of_spend(self):
