@@ -84,8 +84,13 @@ def _by_verb(line: Heard, parts: Sequence[str], talk: Talk, table: Table) -> Too
         ending = (verb for verb in verbs.finditer(shown) if not _HAS_WORD.search(shown, verb.end()))
         verb = next(ending, None)
     if verb is None:
-        is_wish = shown != said and not is_asked(part)
-        return _doing("give", line, part, False, talk, table) if is_wish else None
+        wish = pattern(table.code, "please").search(said)
+        if wish is None or is_asked(part):
+            return None
+        wished = part[: wish.start()]  # `a mug of ale, please, a cold one`
+        if not _HAS_WORD.search(wished):
+            wished = part
+        return _doing("give", line, wished, False, talk, table)
     is_phrase = " " in verb[0]
     if is_asked(part) and not is_phrase and not _HAS_WORD.search(said, 0, first.start()):
         return None

@@ -200,8 +200,10 @@ class _Speaker:
             return done
         if self._holds_phrase("identity", text, is_asked_of_it):
             return _Answer(self.line("identity", line))
+        greeting = ""
         if courtesy == "greeting" and size(text) > BESIDE_GREETING:
-            courtesy = ""  # what is told counts, be it a death
+            # What is told counts, be it a death.
+            courtesy, greeting = "", self._greeting(line)
         if courtesy := courtesy or self._closing(text):
             if courtesy == "greeting" and is_asked(line.text):
                 courtesy = "well"
@@ -209,7 +211,17 @@ class _Speaker:
             return _Answer(self.line(courtesy, line), rank=rank)
         if line.who in self.talk.assistants:  # the talk between the two ends
             return _Answer(rank=SILENCE)
-        return _Answer(self.line("heard", line), rank=FITS_ANYTHING)
+        return _Answer(greeting + self.line("heard", line), rank=FITS_ANYTHING)
+
+    def _greeting(self, line: Heard) -> str:
+        """The greeting in a line, as a sentence, where it is the first that somebody says."""
+        said = [each for each in self.talk.heard if (each.who, each.verb) == (line.who, line.verb)]
+        found = pattern(self.table.code, "greeting").search(comparable(line.text))
+        if found is None or len(said) > 1:
+            return ""
+        greeting = line.text[found.start() : found.end()]
+        end = "。" if is_unparted(greeting) else ". "
+        return greeting[:1].upper() + greeting[1:] + end
 
     def _asked(self, text: str, courtesy: str, line: Heard) -> _Answer | None:
         """What answers the last question of a line.
@@ -345,14 +357,13 @@ class _Speaker:
         """What somebody who asks in private told it last in private."""
         if line.verb == "says":
             return ""
-        told = (
-            sentences(heard.text)
-            for heard in reversed(self.talk.heard)
-            if heard is not line and (heard.who, heard.verb) == (line.who, line.verb)
-            if len(content_words(heard.text, self.table)) > BESIDE_GREETING
-        )
-        parts = next((parts for parts in told if not any(map(is_asked, parts))), [])
-        return _with_most(parts)
+        for heard in reversed(self.talk.heard):
+            parts = [part for part in sentences(heard.text) if not is_asked(part)]
+            telling = content_words(" ".join(parts), self.table)
+            is_theirs = heard is not line and (heard.who, heard.verb) == (line.who, line.verb)
+            if is_theirs and len(telling) > BESIDE_GREETING:
+                return _with_most(parts)
+        return ""
 
     def _seen(self, target: str) -> _Answer | None:
         """What a look shows, or the look; None if nothing is to be seen."""

@@ -181,7 +181,6 @@ class TestTalk(unittest.TestCase):
             "My dog died this morning.",
             "you are stupid",
             "asdf jkl",
-            "Hey Aria, my brother drowned last week",
             "I'd like to die",
             "I want to die",
             "Morning comes early in the hills around here",
@@ -191,6 +190,17 @@ class TestTalk(unittest.TestCase):
                 reply = in_room(text)
                 self.assertIn(reply.content, lines("heard"))
                 self.assertFalse(reply.tool_calls)
+
+    def test_a_greeting_and_more(self):
+        """Whoever begins with a greeting and tells more gets it back, and that it was heard."""
+        for text, greeting in (
+            ("Evening, Aria. Lord, that rain!", "Evening."),
+            ("Hey Aria, my brother drowned last week", "Hey."),
+        ):
+            want = {f"{greeting} {each}" for each in lines("heard")}
+            self.assertIn(in_room(text).content, want)
+            earlier = [said("Mira", "It is cold."), answered("So it is.")]
+            self.assertIn(in_room(text, before=earlier).content, lines("heard"))
 
     def test_never_the_same_line_twice_in_a_row(self):
         """Of a line with variants it takes another than the one it said last."""
@@ -271,6 +281,7 @@ class TestOrders(unittest.TestCase):
             ("I'm thirsty. I'd like an ale!", ale),
             ("An ale, please", ale),
             ("A mug of ale, please", ale),
+            ("A mug of ale please, whatever is cold", ale),
             ("Gib mir bitte ein Ale", ale),
             ("Kannst du mir ein Ale geben?", ale),
             ("bring me a pie", ("give", {"thing": "pie", "to": "Mira"})),
@@ -492,7 +503,8 @@ class TestAnswers(unittest.TestCase):
     def test_what_was_confided(self):
         """Whoever asks in private is reminded of what they told last in private, nobody else."""
         told = "He left me the mill. Do not tell his nephew of it."
-        before = [ROOM, said("Alice", told, "whisper"), answered("I hear you.")]
+        whispered = f"Can you keep a secret? {told}"
+        before = [ROOM, said("Alice", whispered, "whisper"), answered("I hear you.")]
         for who, channel, is_told in (
             ("Alice", "whisper", True),
             ("Alice", "say", False),
