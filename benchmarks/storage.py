@@ -135,7 +135,7 @@ def great_store(make: Callable[[str], Any]) -> dict[str, Any]:
     """Measure steps in a store of 1,000,000 tokens, 2,000 people, 500 circles, 20,000 tombstones.
 
     The steps are the longest that the reactor did in one go, in milliseconds: while lines were
-    heard, while a prompt was made and answered, while the most talkative guest was forgotten, and
+    heard, in each step of an answer, while the most talkative guest was forgotten, and
     the commit of a compaction.
     """
     script, body = make("Great")

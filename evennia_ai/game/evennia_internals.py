@@ -225,7 +225,7 @@ class AttributeStore:
                 attribute = self._attribute(key, category)
             _touch(self.obj, attribute)
             if owner:
-                value = seal(value, owner, key)
+                value = seal(value, owner)
                 if not attribute.db_lock_storage:
                     attribute.lock_storage = LOCKS
             attribute.value = value

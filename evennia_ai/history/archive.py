@@ -149,7 +149,7 @@ def records_below(records: Mapping[str, SummaryRecord], summary_id: str) -> list
     return [*below.values()]
 
 
-def messages_below(records: Mapping[str, SummaryRecord], summary_id: str) -> int:
+def count_messages_below(records: Mapping[str, SummaryRecord], summary_id: str) -> int:
     """How many raw messages are below a summary."""
     return sum(len(record.source_ids) for record in records_below(records, summary_id))
 
@@ -414,7 +414,7 @@ class Archive:
 
     def count_below(self, summary_id: str) -> int:
         """How many raw messages are below a summary."""
-        return messages_below(self._summaries.all(), summary_id)
+        return count_messages_below(self._summaries.all(), summary_id)
 
     def archived(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Archived messages by their ids, with the others of their segments."""

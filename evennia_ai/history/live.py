@@ -23,8 +23,8 @@ from evennia_ai.history.archive import (
     Archive,
     Segment,
     SummaryRecord,
+    count_messages_below,
     in_use,
-    messages_below,
 )
 from evennia_ai.history.audience import Views
 from evennia_ai.history.messages import (
@@ -198,7 +198,7 @@ class HistoryHandler(Archive):
         for record in shown:
             marker = former.get(record.id)
             if marker is None or marker.content != f"{SUMMARY_TITLE}\n{record.text}":
-                left = messages_below(records, record.id)
+                left = count_messages_below(records, record.id)
                 former[record.id] = marker_of(record, left, count(record.text)).counted(count)
         # Without a record, as one that is lost, they stay, and the proof names them.
         lost = (marker for key, marker in former.items() if key not in records)

@@ -39,7 +39,7 @@ STRUCTURE = frozenset(
     | {"source_type", "source_ids", "source_message_ids", "sources", "child_ids", "earlier_ids"}
     | {"consolidated_entry_ids", "message_ids", "segments", "summary_id"}
     | {"tier", "status", "state", "level", "archived_at", "compacted_at", "decided_at", "asker"}
-    | {"superseded_by", "without", "compaction_outbox", "last_extraction", "summaries_stale"}
+    | {"superseded_by", "without"}
 )
 # Begins the id of somebody or something mentioned and never met; a name follows.
 UNMET = "n."
@@ -90,9 +90,9 @@ class Sealed:
         return getattr(self.text, name)
 
 
-def seal(value: Any, owner: str, key: str = "") -> Any:
+def seal(value: Any, owner: str) -> Any:
     """A copy of a value with its texts sealed, but for those under keys of `STRUCTURE`."""
-    return _sealed(value, owner, key in STRUCTURE)
+    return _sealed(value, owner, False)
 
 
 def _sealed(value: Any, owner: str, is_structure: bool) -> Any:

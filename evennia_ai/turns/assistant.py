@@ -167,8 +167,18 @@ class Kept(Generic[T]):
             return self._empty
 
     def __set__(self, state: "StateHandler", value: T) -> None:
-        if value != self.__get__(state, None):
+        if value != Kept.__get__(self, state, None):
             state.store.set(self._key, as_plain(value))
+
+
+class KeptIds(Kept[list[str]]):
+    """A list of many ids, in one text: Evennia copies each text of a list when it stores it."""
+
+    def __get__(self, state: "StateHandler", owner: object) -> list[str]:
+        return " ".join(super().__get__(state, owner)).split()
+
+    def __set__(self, state: "StateHandler", value: list[str]) -> None:
+        super().__set__(state, list(filter(None, [" ".join(value)])))
 
 
 class StateHandler:
@@ -187,7 +197,7 @@ class StateHandler:
     # When such were made again in the last day, seconds since the epoch.
     remade = Kept[list[float]]("summaries_remade", [])
     # Ids that rollbacks withdrew and that must still leave index and semantic memory.
-    outbox = Kept[list[str]]("compaction_outbox", [])
+    outbox = KeptIds("compaction_outbox", [])
     # How far the nights have come, by step: a page of the journal, or seconds since the epoch.
     nights = Kept[dict[str, Any]]("nights_done", {})
     routine = Kept("routine_done", "")  # the entry of its routine that it did last

@@ -3,7 +3,7 @@
 from evennia import DefaultCharacter, create_object, search_tag
 from typeclasses.objects import Object
 
-SERVED = 12
+MOST_FILLED = 12
 CATEGORY = "tap"
 
 
@@ -11,7 +11,8 @@ class Tap(Object):
     """A barrel: who gets it draws a mug of ale from it, and the barrel stays where it is.
 
     Its lock `get` says who may draw; anybody else sees its Attribute `get_err_msg`. Its lock `give`
-    lets everybody ask an assistant for ale. There are never more than `SERVED` mugs of one barrel.
+    lets everybody ask an assistant for ale. There are never more than `MOST_FILLED` mugs of one
+    barrel.
     """
 
     serving = "mug of ale"
@@ -38,7 +39,7 @@ class Tap(Object):
     def _filled(self):
         """Return a new one; if there are enough, the oldest that nobody carries, or None."""
         filled = sorted(search_tag(self._tag, category=CATEGORY), key=lambda each: each.id)
-        if len(filled) >= SERVED:
+        if len(filled) >= MOST_FILLED:
             left = (each for each in filled if not isinstance(each.location, DefaultCharacter))
             return next(left, None)
         return create_object(

@@ -34,52 +34,26 @@ class Part:
 
 START = "lantern"
 
-# What guests ask for, in the languages they may speak.
-DRINK = ("ale", "pint of ale", "pint", "Bier", "Ale", "cerveza", "bière", "birra")
-DRINK += ("cerveja", "caneca de cerveja", "jarra de cerveza", "chope de bière", "пиво", "пива")
-DRINK += (
-    "эль",
-    "кружку пива",
-    "кружка пива",
-    "piwo",
-    "piwa",
-    "bira",
-    "بيرة",
-    "बीयर",
-    "啤酒",
-    "麦酒",
-)
-DRINK += ("ビール", "エール", "맥주", "เบียร์")
-FOOD = ("soup", "stew", "bread", "Suppe", "Brot", "sopa", "pan", "soupe", "pain")
-FOOD += (
-    "zuppa",
-    "minestra",
-    "pane",
-    "pão",
-    "суп",
-    "супа",
-    "хлеб",
-    "хлеба",
-    "zupa",
-    "zupę",
-    "chleb",
-)
-FOOD += (
-    "chleba",
-    "çorba",
-    "ekmek",
-    "حساء",
-    "خبز",
-    "सूप",
-    "रोटी",
-    "汤",
-    "面包",
-    "スープ",
-    "パン",
-    "수프",
-    "빵",
-)
-FOOD += ("ซุป", "ขนมปัง")
+# What guests ask for, by the code of their language: drink and food.
+ASKED_FOR = {
+    "ar": (("بيرة",), ("حساء", "شوربة")),
+    "de": (("Bier",), ("Suppe",)),
+    "en": (("ale", "beer", "pint"), ("soup", "stew")),
+    "es": (("cerveza",), ("sopa",)),
+    "fr": (("bière",), ("soupe",)),
+    "hi": (("बीयर",), ("सूप",)),
+    "it": (("birra",), ("zuppa", "minestra")),
+    "ja": (("ビール", "エール"), ("スープ",)),
+    "ko": (("맥주",), ("수프",)),
+    "pl": (("piwo", "piwa"), ("zupa", "zupę")),
+    "pt": (("cerveja",), ("sopa",)),
+    "ru": (("пиво", "пива", "эль"), ("суп", "супа")),
+    "th": (("เบียร์",), ("ซุป",)),
+    "tr": (("bira",), ("çorba",)),
+    "zh": (("啤酒", "麦酒"), ("热汤", "汤面")),
+}
+DRINK = tuple(name for drink, _ in ASKED_FOR.values() for name in drink)
+FOOD = tuple(name for _, food in ASKED_FOR.values() for name in food)
 
 ROOMS = (
     Part(
@@ -234,7 +208,7 @@ THINGS = (
         "ale barrel",
         "A barrel lies on a trestle behind the bar, with a brass tap in its head and a row of "
         "earthenware mugs on hooks above it. Whoever wants a mug of ale asks at the bar.",
-        ("tap", "barrel", "beer", "mugs of ale", *DRINK),
+        ("tap", "barrel", "mugs of ale", *DRINK),
         "lantern",
         'The tap is behind the bar. Ask for an ale: "Aria, an ale, please."',
         taken_by="tag(aria, gilded_lantern) or perm(Builder)",

@@ -10,6 +10,7 @@ from evennia import ObjectDB, create_object
 from evennia.server.models import ServerConfig
 
 from evennia_ai.cli.new import create_game
+from evennia_ai.language.tables import tables
 from tests.asked import offline
 from tests.base import AssistantTest
 
@@ -73,17 +74,37 @@ class TestGildedLantern(AssistantTest):
         self.assertIn("Aria gives you a mug of ale.", self.lines)
         self.assertIn('Aria says, "Very well."', self.lines)
 
-    def test_what_guests_ask_for_in_their_own_words(self):
-        """A few words and a `please` are enough, in any of the languages."""
-        for said, key in (
-            ("Aria, a bowl of soup, please", "bowl of soup"),
-            ("A mug of ale, please, Aria", "mug of ale"),
-            ("Aria, dá-me uma cerveja", "mug of ale"),
-            ("Aria, traz-me uma sopa", "bowl of soup"),
+    def test_what_guests_ask_for(self):
+        """Each of its names, with the verb of its language, brings it."""
+        for code, named in self.world.plan.ASKED_FOR.items():
+            self.configure(language=code)
+            verb = tables()[code].get("words", "give").split("|")[0]
+            for key, names in zip(("mug of ale", "bowl of soup"), named, strict=True):
+                for name in names:
+                    with self.subTest(code, name=name):
+                        self.assertEqual(self.brought(f"Aria, {verb} {name}"), [key])
+
+    def test_words_beside_what_is_asked_for(self):
+        """A few little ones, and what follows a `please`; another thing is not given."""
+        for text, keys in (
+            ("A mug of ale, please, Aria", ["mug of ale"]),
+            ("Aria, a bowl of soup please, whatever is hot", ["bowl of soup"]),
+            ("Aria, give me ale money", []),
+            ("Aria, give me the soup recipe, please", []),
+            ("Aria, are you in pain?", []),
         ):
-            with self.subTest(said):
-                self.ask(said)
-                self.assertEqual(self.char2.contents[-1].key, key)
+            with self.subTest(text):
+                self.assertEqual(self.brought(text), keys)
+
+    def brought(self, text):
+        """The names of what the player has after asking for something."""
+        before = {*self.char2.contents}
+        self.ask(text)
+        brought = [thing for thing in self.char2.contents if thing not in before]
+        names = [thing.key for thing in brought]
+        for thing in brought:
+            thing.delete()
+        return names
 
     def test_the_first_time_and_afterwards(self):
         """A world built by an older version gets what is new once; another start adds nothing."""

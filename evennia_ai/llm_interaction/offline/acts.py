@@ -189,9 +189,8 @@ def _doing(
         name = next((each for each in here if said <= set(words(each))), "")
     if name and said - set(words(name)):
         return None
-    if not name and key == "give" and len(few) <= MAX_NAME + 1:  # `a mug of ale`, too
-        near = [each for each in here if not said.isdisjoint(words(each))]
-        name = "".join(near[:1]) if len(near) == 1 else ""
+    if key == "give":  # the game knows whether the `ale barrel` is meant by `a mug of ale`
+        may_guess = may_guess or any(not said.isdisjoint(words(each)) for each in here)
     if not name and may_guess and key != "move":
         # A few words without the little ones around them.
         places = [at for at, word in enumerate(few) if folded(word) not in table.little]

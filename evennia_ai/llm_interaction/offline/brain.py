@@ -349,21 +349,7 @@ class _Speaker:
         is_one = len(set(told)) == 1 and not named_in(question, self.talk.people)
         if is_one and (answer := self._seen(told[0])):
             return answer
-        if confided := self._confided(line):
-            return _Answer(self._variants("told")[1].format(words=confided))
         return _Answer(self.line("unknown", line), rank=SAYS_UNKNOWN)
-
-    def _confided(self, line: Heard) -> str:
-        """What somebody who asks in private told it last in private."""
-        if line.verb == "says":
-            return ""
-        for heard in reversed(self.talk.heard):
-            parts = [part for part in sentences(heard.text) if not is_asked(part)]
-            telling = content_words(" ".join(parts), self.table)
-            is_theirs = heard is not line and (heard.who, heard.verb) == (line.who, line.verb)
-            if is_theirs and len(telling) > BESIDE_GREETING:
-                return _with_most(parts)
-        return ""
 
     def _seen(self, target: str) -> _Answer | None:
         """What a look shows, or the look; None if nothing is to be seen."""
@@ -409,11 +395,11 @@ def _nearest(
     """The sentences of a text that are near to a question; empty if none is.
 
     Near is what shares more than half of a question's telling words, or than a third with a name
-    among them; just as much is enough in the words of somebody (`who`) whom the question names.
-    That name is not asked for: `my horse` is Bob's if Bob says so. The names of `people` who are
-    here are in many lines: where more is asked, they alone make none near. Of what people say among
-    themselves (`is_aside`) one of several telling words is too little, and of the asker's own words
-    one alone, unless it is a name.
+    among them; just as much is enough in what somebody (`who`) whom the question names did not say
+    aside. That name is not asked for: `my horse` is Bob's if Bob says so. The names of `people` who
+    are here are in many lines: where more is asked, they alone make none near. Of what people say
+    among themselves (`is_aside`) one of several telling words is too little, and of the asker's own
+    words one alone, unless it is a name.
     What tells no more than the question, as a question without its mark, is no answer.
     """
     # Spanish `anda` is no form of the little word `and` of a text in English.
@@ -446,9 +432,9 @@ def _nearest(
     named = {stem(folded(word), table.code) for word in capitals(question)}
     parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
     best = max(parts, key=lambda part: len(shared(part)), default="")
-    if stems(" ".join(parts)) <= stems(question) or pattern(table.code, *ORDERS).match(
-        comparable(best)
-    ):
+    quoted = parts[parts.index(best) :] if best else []
+    is_order = pattern(table.code, *ORDERS).match(comparable(best))
+    if is_order or stems(" ".join(quoted)) <= stems(question):
         return ""
     common = shared(best)
     least = NEAR * len(asked)
@@ -471,7 +457,7 @@ def _nearest(
     before = told[: told.index(best)][-1:]
     if before and is_asked(before[0]) and len(before[0]) + len(best) < QUOTE_CHARS:
         return f"{before[0]} {best}"  # `You know Hobb? Owes forty silver.`
-    return _with_most(parts[parts.index(best) :])
+    return _with_most(quoted)
 
 
 def _with_most(parts: Sequence[str]) -> str:
