@@ -196,7 +196,8 @@ class _Speaker:
         answer = self._asked(text, courtesy, line)
         if answer and (answer.rank == ANSWERS or not done):
             return answer
-        if done:
+        # `Goodnight, and take care of yourself.`
+        if done and (courtesy or self._closing(text)) != "farewell":
             return done
         if self._holds_phrase("identity", text, is_asked_of_it):
             return _Answer(self.line("identity", line))

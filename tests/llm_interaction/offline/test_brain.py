@@ -378,6 +378,8 @@ class TestOrders(unittest.TestCase):
         request = [ROOM, moment("Mira", answer=("Mira", "give me an ale"))]
         self.assertIn(after(request, "Given.")[1].content, lines("done"))
         self.assertIn(after(request, {"error": "none is left"})[1].content, lines("unable"))
+        leave = [ROOM, moment("Mira", answer=("Mira", "goodnight aria. take care of yourself"))]
+        self.assertIn(after(leave, {"error": "no care"})[1].content, lines("farewell"))
         asked = {"error": str(UnaskedError("Mira"))}
         self.assertFalse(after(request, asked)[1].content)
 
