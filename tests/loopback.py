@@ -159,7 +159,7 @@ def echo(body: Mapping[str, Any]) -> Answer:
 
 
 # How a client's trial of a model is known.
-TRIAL = f"You are {ME},"
+TRIAL = f"You are {ME}."
 
 
 class LoopbackServer:

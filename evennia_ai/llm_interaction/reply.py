@@ -207,21 +207,31 @@ ECHO = "Your last try only repeated what was said before. Say something of your 
 SPEAKS_FOR_OTHERS = "Your last try spoke for somebody else. Write only what you say yourself."
 
 
-def fault(text: str, own_line: str, heard: Sequence[str], others: Iterable[str]) -> str:
+def fault(
+    text: str, own_line: str, heard: Sequence[str], others: Sequence[str], own_name: str = ""
+) -> str:
     """Why a cleaned reply is no answer, in one sentence; empty for an answer.
+
+    Names of those present call somebody: `Bob, the ale is dear` repeats `Aria, the ale is dear`.
 
     Args:
         text: The reply.
         own_line: The assistant's newest line to the same person.
         heard: The lines that it answers.
         others: Names of the other people present.
+        own_name: The assistant's.
     """
-    said = words(text)
-    if not said:
+    names = set(words(" ".join((own_name, *others))))
+
+    def telling(line: str) -> list[str]:
+        return [word for word in words(line) if word not in names]
+
+    if not words(text):
         return SAYS_NOTHING
     if _MACHINE.search(text) or NOTE_BEGINS.search(text):
         return MACHINE_TEXT
-    if len(said) >= REPEATED_WORDS and said in [words(line) for line in (own_line, *heard)]:
+    said = telling(text)
+    if len(said) >= REPEATED_WORDS and said in [telling(line) for line in (own_line, *heard)]:
         return ECHO
     if _speaks_for_others(text, others):
         return SPEAKS_FOR_OTHERS

@@ -35,7 +35,7 @@ def heard(text):
 
 
 def fault_of(text):
-    return fault(clean_reply(text, [ME]), OWN_LINE, HEARD, OTHERS)
+    return fault(clean_reply(text, [ME]), OWN_LINE, HEARD, OTHERS, ME)
 
 
 # What people and characters say: menus, quotations, songs, signs, asides, and words that a machine
@@ -298,15 +298,19 @@ class TestFaults(unittest.TestCase):
         )
 
     def test_echoes(self):
-        """Its newest line or the line it answers, word for word, with five words and more."""
+        """Its newest line or the line it answers, word for word, with five words and more.
+
+        Names of those present do not count.
+        """
         self.assert_faults(
             ECHO,
             (
                 OWN_LINE,
                 "the ferry leaves at noon from the OLD pier",
-                *HEARD,
+                HEARD[1],
                 "What is my boat called? Aria",
-                f'"{HEARD[0]}"',
+                "Bram, what is my boat called?",
+                f'"{HEARD[1]}"',
             ),
         )
         self.assert_faults(

@@ -231,10 +231,9 @@ class ToolContext:
             line for of, asker, line in reversed(said) if (of, asker) == (self.audience, self.asker)
         )
         answered = self.seen.by_ids(self.source_message_ids)
-        others = (str(person["key"]) for person in self.game.present())
-        heard = [line.content for line in answered]
-        heard += [line.removeprefix(self.character.key) for line in heard]  # its name calls it
-        return fault(text, next(own, ""), [*heard, *self.refusals], others)
+        others = [str(person["key"]) for person in self.game.present()]
+        heard = [*(line.content for line in answered), *self.refusals]
+        return fault(text, next(own, ""), heard, others, self.character.key)
 
     def check_speech(self, text: str) -> None:
         """Raise `ToolError` if a line may not be said.
