@@ -396,11 +396,11 @@ def _nearest(
     """The sentences of a text that are near to a question; empty if none is.
 
     Near is what shares more than half of a question's telling words, or than a third with a name
-    among them; just as much is enough in what somebody (`who`) whom the question names did not say
-    aside. That name is not asked for: `my horse` is Bob's if Bob says so. The names of `people` who
-    are here are in many lines: where more is asked, they alone make none near. Of what people say
-    among themselves (`is_aside`) one of several telling words is too little, and of the asker's own
-    words one alone, unless it is a name.
+    among them; just as much is enough in the words of somebody (`who`) whom the question names.
+    That name is not asked for: `my horse` is Bob's if Bob says so. The names of `people` who are
+    here are in many lines: where more is asked, they alone make none near. Of what people say among
+    themselves (`is_aside`) one of several telling words is too little, and of the asker's own words
+    one alone, unless it is a name.
     What tells no more than the question, as a question without its mark, is no answer.
     """
     # Spanish `anda` is no form of the little word `and` of a text in English.
@@ -441,11 +441,7 @@ def _nearest(
     least = NEAR * len(asked)
     if not named.isdisjoint(common) or question.upper() == question.lower():
         least = NEAR_NAMED * len(asked)
-    if (
-        not common
-        or len(common) < least
-        or (len(common) == least and (is_aside or not is_of_speaker))
-    ):
+    if not common or len(common) < least or (len(common) == least and not is_of_speaker):
         return ""
     fewest = len(asked) if who != asker else 2
     is_of_name = is_of_speaker or not named.isdisjoint(common)
