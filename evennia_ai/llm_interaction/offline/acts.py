@@ -75,7 +75,8 @@ def _by_verb(line: Heard, parts: Sequence[str], talk: Talk, table: Table) -> Too
     A thing alone with a `please` is asked for, too.
     """
     part, said = parts[0], comparable(parts[0])
-    shown = pattern(table.code, "please").sub(lambda found: " " * len(found[0]), said)
+    please = pattern(table.code, "please")
+    shown = please.sub(lambda found: " " * len(found[0]), said)
     first = _HAS_WORD.search(shown)
     verbs = pattern(table.code, *_SAYS, *_DOES)
     verb = first and verbs.match(shown, first.start())
@@ -84,7 +85,7 @@ def _by_verb(line: Heard, parts: Sequence[str], talk: Talk, table: Table) -> Too
         ending = (verb for verb in verbs.finditer(shown) if not _HAS_WORD.search(shown, verb.end()))
         verb = next(ending, None)
     if verb is None:
-        wish = pattern(table.code, "please").search(said)
+        wish = please.search(said)
         if wish is None or is_asked(part):
             return None
         wished = part[: wish.start()]  # `a mug of ale, please, a cold one`
@@ -183,7 +184,6 @@ def _doing(
     if key == "give" and (to := named_in(rest, talk.people)):
         rest = regex.sub(bordered(comparable(to)), " ", comparable(rest), flags=regex.V1)
     said = set(content_words(rest, table))
-    few = _WORD.findall(rest)
     name = named_in(rest, here)
     if not name and said:  # `ale` may be the `ale barrel`
         name = next((each for each in here if said <= set(words(each))), "")
@@ -193,6 +193,7 @@ def _doing(
         may_guess = may_guess or any(not said.isdisjoint(words(each)) for each in here)
     if not name and may_guess and key != "move":
         # A few words without the little ones around them.
+        few = _WORD.findall(rest)
         places = [at for at, word in enumerate(few) if folded(word) not in table.little]
         few = few[places[0] : places[-1] + 1] if places else []
         name = " ".join(few) if len(few) <= MAX_NAME else ""

@@ -431,7 +431,8 @@ def _nearest(
     is_of_speaker = not asked.isdisjoint(speaker)
     asked -= speaker
     named = {stem(folded(word), table.code) for word in capitals(question)}
-    parts = [part for part in sentences(text) if not is_asked(part) and len(part) <= QUOTE_CHARS]
+    told = sentences(text)
+    parts = [part for part in told if not is_asked(part) and len(part) <= QUOTE_CHARS]
     best = max(parts, key=lambda part: len(shared(part)), default="")
     quoted = parts[parts.index(best) :] if best else []
     is_order = pattern(table.code, *ORDERS).match(comparable(best))
@@ -450,7 +451,6 @@ def _nearest(
     here = {stem(word, table.code) for name in people for word in words(name)}
     if common <= here and not asked <= here:
         return ""
-    told = sentences(text)
     before = told[: told.index(best)][-1:]
     if before and is_asked(before[0]) and len(before[0]) + len(best) < QUOTE_CHARS:
         return f"{before[0]} {best}"  # `You know Hobb? Owes forty silver.`
