@@ -5,7 +5,7 @@ with more. From the models come validation, `aiconfig`, the options page and the
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import datetime, time
@@ -293,7 +293,9 @@ class AssistantConfig(Values):
         None, "Replaces the built-in prompt for summaries."
     )
     immediate_window: Annotated[Lines | None, OR_NONE] = compaction(
-        None, "Lines of talk kept when compacting by count.", "lines"
+        None,
+        "Lines of talk kept when compacting by count, which needs `recent_window`, too.",
+        "lines",
     )
     recent_window: Annotated[Lines | None, OR_NONE] = compaction(
         None, "Lines of talk summarised at a time when compacting by count.", "lines"
@@ -429,25 +431,9 @@ def configured(*layers: Layer) -> Configuration:
         says = f"more than half of {most}; {room:,} is used."
         problems.append(Problem("reply_reserve_tokens", str(config.reply_reserve_tokens), says))
         config = config.model_copy(update={"reply_reserve_tokens": room})
-    allowed = [layer.allowed for layer in layers]
-    problems += _contradictions(config, *allowed[-1:])
-    return Configuration(config, tuple(problems), sources)
-
-
-def _contradictions(config: AssistantConfig, allowed: Allowed = ANYTHING) -> Iterator[Problem]:
-    """What is used as it is, but has no effect or not the one that was meant."""
-    windows = {"immediate_window": config.immediate_window, "recent_window": config.recent_window}
-    single = [name for name, value in windows.items() if value is not None]
-    if len(single) == 1:
-        [other] = windows.keys() - single
-        says = f"has no effect without `{other}`."
-        yield Problem(single[0], str(windows[single[0]]), says)
-    asleep, awake = config.compact_sleep_threshold, config.compact_emergency_threshold
-    if asleep > awake:
-        says = f"above `compact_emergency_threshold` ({awake:g}), which compacts first."
-        yield Problem("compact_sleep_threshold", f"{asleep:g}", says)
+    tools = layers[-1].allowed.tools if layers else None
     for name in config.tool_levels:
-        if allowed.tools is not None and name not in allowed.tools:
-            yield Problem(
-                "tool_levels", shown_raw(name), "there is no such tool; it has no effect."
-            )
+        if tools is not None and name not in tools:
+            says = "there is no such tool; it has no effect."
+            problems.append(Problem("tool_levels", shown_raw(name), says))
+    return Configuration(config, tuple(problems), sources)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, inlineCallbacks
-from twisted.internet.task import LoopingCall
 from twisted.python.failure import Failure
 
 from evennia_ai.cli.install import BACKUP, lines_left
@@ -31,8 +30,6 @@ evennia ai doctor    check this game's assistants and suggest remedies
 evennia ai remove    export every assistant and book of lore to a file, then delete it; the
                      game must be stopped, and it asks first
 evennia ai remove --yes    the same without a question"""
-# How often the doctor says that a check still goes on.
-STILL_S = 5.0
 
 
 def main(*args: str) -> None:
@@ -74,11 +71,7 @@ def doctor(*names: str) -> int:
         print(finding.line(), flush=True)
 
     def work() -> Deferred[Any]:
-        LoopingCall(wait).start(STILL_S, now=False)
         return run_checks(in_game=False, which=which, show=show)
-
-    def wait() -> None:
-        print(f"     {name_of(which[len(shown)])}: still checking ...", flush=True)
 
     if unread is not None:
         findings = [replace(unreadable(unread), name="database")]
@@ -169,21 +162,16 @@ def remove(is_sure: bool = False) -> int:
 
 
 def _show(scripts: "Sequence[AssistantScript]", books: "Sequence[Book]") -> None:
-    """Print what will be deleted, how much that is, and where it is written first."""
+    """Print what will be deleted, and where it is written first."""
     from evennia_ai import conf
     from evennia_ai.privacy.export import export_folder
-    from evennia_ai.staff.show import counted
 
-    held = list[str]()
-    for script in scripts:
-        messages = counted(script.history.recorded[0], "message")
-        entries = counted(script.obj.journal.count(), "journal entry")
-        held.append(f"{script.own_name} ({messages}, {entries})")
-    facts = [f"{book.name} ({counted(len(book.facts), 'fact')})" for book in books]
+    held = [script.own_name for script in scripts]
+    lore = [book.name for book in books]
     print("To be deleted:")
     print(f"  Assistants, with talk, memories and options: {', '.join(held) or 'none'}.")
     print(f"    Each is written to {export_folder()} first; ai/import reads it back.")
-    print(f"  Lore: {', '.join(facts) or 'none'}.")
+    print(f"  Lore: {', '.join(lore) or 'none'}.")
     print(f"    Each book is written to {conf.cards_dir()} first; ailore/import reads it back.")
     print("  The log, and the record of what model calls cost.", flush=True)
 

@@ -72,12 +72,7 @@ def _fill(draft: Path, name: str) -> None:
     unwanted = shutil.ignore_patterns("__pycache__", "*.pyc", "*.log*", "*.db3*", "ai_*")
     for source in (Path(evennia.__file__).parent / TEMPLATE, ours):
         shutil.copytree(source, draft, ignore=unwanted, dirs_exist_ok=True)
-    # The templates' two ignore lists become the game's own.
-    lists = [draft / "gitignore", draft / "gitignore.ours"]
-    ignored = "\n".join(path.read_text(encoding="utf-8").strip() for path in lists)
-    (draft / ".gitignore").write_text(ignored + "\n", encoding="utf-8")
-    for path in lists:
-        path.unlink()
+    (draft / "gitignore").rename(draft / ".gitignore")
     settings = draft / "server" / "conf" / "settings.py"
     text = settings.read_text(encoding="utf-8")
     settings.write_text(text.replace(_SERVERNAME, f'SERVERNAME = "{name}"'), encoding="utf-8")

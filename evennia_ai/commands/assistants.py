@@ -149,8 +149,6 @@ class CmdAI(AssistantCommand):
 
     def do_create(self) -> None:
         name, _, path = self.args.partition(":")
-        if not name.strip() and not path:
-            return self.do_new()
         body = new_body(self.caller, good_name(name), body_class(path.strip()))
         hint = f"aiconfig {body.key} persona = <text>"
         self.tell(f"{body.key} is here and listens. Describe who it is: {hint}")

@@ -11,22 +11,19 @@ from evennia import default_cmds
 from evennia.typeclasses.models import TypedObject
 from evennia.utils import logger
 from evennia.utils.evmore import EvMore
-from evennia.utils.evtable import EvTable
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript, all_assistants
 from evennia_ai.background import Steps
 from evennia_ai.errors import AssistantError, Refusal, only_one
 from evennia_ai.history.audience import PUBLIC, STAFF
-from evennia_ai.language.script import folded as letters
-from evennia_ai.language.script import normalized
+from evennia_ai.language.script import folded
 from evennia_ai.rag_memory.seen import Seen
 from evennia_ai.staff.acts import Acts, check_owner
 from evennia_ai.staff.show import as_records, cell, escaped, phrase
 
 T = TypeVar("T")
 PAGE_ITEMS = 10
-_NARROWEST, _USUAL_WIDTH = 40, 78
 # Seconds in which a question of `AssistantCommand.confirms` can be answered.
 CONFIRM_S = 60
 MuxCommand: Any = default_cmds.MuxCommand
@@ -188,8 +185,7 @@ class AssistantCommand(MuxCommand):
         if flags.get("SCREENREADER"):
             pairs = ([f"{h}: {cell(v)}." for h, v in zip(heads, row, strict=True)] for row in rows)
             return "\n".join(" ".join(line) for line in pairs)
-        width = max(_NARROWEST, flags.get("SCREENWIDTH", {0: _USUAL_WIDTH}).get(0, _USUAL_WIDTH))
-        table = EvTable(*heads, border="header", maxwidth=width)
+        table = self.styled_table(*heads, border="header", maxwidth=self.client_width())
         for row in rows:
             table.add_row(*map(cell, row))
         return str(table)
@@ -240,11 +236,9 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
         close = difflib.get_close_matches(name, [script.own_name for script in known], n=1)
         hint = phrase(" Do you mean {}?", "".join(close))
         none, where = f"There is no assistant called `{name}`.{hint}", f"called `{name}`"
-        found = (
-            [script for script in known if _is_called(script.obj, name, folded)]
-            or [script for script in known if _is_called(script.obj, name, letters)]
-            or [script for script in known if letters(script.own_name).startswith(letters(name))]
-        )
+        found = [script for script in known if _is_called(script.obj, name)] or [
+            script for script in known if folded(script.own_name).startswith(folded(name))
+        ]
         found = [script for script in found if script in here] or found
     if not known:
         none = "There are no assistants yet. See: help ai"
@@ -253,16 +247,10 @@ def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:
 
 
 def named(name: str) -> AssistantScript | None:
-    """The first assistant of exactly this name or alias, or None."""
-    return next((each for each in all_assistants() if _is_called(each.obj, name, folded)), None)
+    """The first assistant of exactly this name or alias, in any case and normal form, or None."""
+    return next((each for each in all_assistants() if _is_called(each.obj, name.strip())), None)
 
 
-def _is_called(body: TypedObject, name: str, form: Callable[[str], str]) -> bool:
-    wanted = form(name)
-    names = [form(each) for each in (body.key, *body.aliases.all())]
-    return wanted in names or wanted == f"#{body.pk}"
-
-
-def folded(name: str) -> str:
-    """A name for comparison, in one case and one normal form."""
-    return normalized("NFC", name.strip().lower())
+def _is_called(body: TypedObject, name: str) -> bool:
+    names = [folded(each) for each in (body.key, *body.aliases.all())]
+    return folded(name) in names or name == f"#{body.pk}"

@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import replace
-from itertools import chain, count
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +39,8 @@ AT_ONCE = 200
 
 
 def card_path(name: str) -> Path:
-    """The file of a name in the folder of cards; `Refusal` for a name that leads elsewhere."""
-    name = name.strip()
-    if not name or name.startswith(".") or re.search(r"[/\\:\x00-\x1f]", name):
-        raise Refusal(f"`{name}` is no name of a file in {conf.cards_dir()}")
-    return conf.cards_dir() / name
+    """The file of a name in the folder of cards; of a path only the last part counts."""
+    return conf.cards_dir() / Path(name.strip()).name
 
 
 def file_names() -> list[str]:
@@ -91,24 +88,21 @@ def described(data: bytes, now: float, name: str = "") -> tuple[str, list[str]]:
     return LOREBOOK if is_book(contents.value) else CARD, report(contents, name)
 
 
-def keep_file(name: str, data: bytes, is_numbered: bool = False) -> "Deferred[Path]":
+def keep_file(name: str, data: bytes) -> "Deferred[Path]":
     """Write a new file into the folder of cards; fires with its path.
 
-    It replaces none: `Refusal`, or a number behind its name if it `is_numbered`.
+    It replaces none: where there is one of this name, a number stands behind its own.
     """
     path = card_path(name)
 
     def save() -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        names = (path.with_stem(f"{path.stem}-{number}") for number in count(2))
-        for each in chain([path], names if is_numbered else ()):
-            try:
-                with each.open("xb") as file:
-                    file.write(data)
-                return each
-            except FileExistsError:
-                continue
-        raise Refusal(f"There is a file {path.name} already; rename yours.")
+        free, number = path, 1
+        while free.exists():
+            number += 1
+            free = path.with_stem(f"{path.stem}-{number}")
+        free.write_bytes(data)
+        return free
 
     return services.on_disk(save)
 
@@ -116,7 +110,7 @@ def keep_file(name: str, data: bytes, is_numbered: bool = False) -> "Deferred[Pa
 def export_book(book: Book) -> "Deferred[Path]":
     """Write a book of lore into a new file in the folder of cards; fires with the file's path."""
     name, data = re.sub(r"[^\w-]+", "_", book.name), json.dumps(book_json(book), indent=1)
-    return keep_file(f"{name}-lore.json", data.encode(), is_numbered=True)
+    return keep_file(f"{name}-lore.json", data.encode())
 
 
 @inlineCallbacks
@@ -187,7 +181,7 @@ def export_card(script: AssistantScript, form: str) -> "Deferred[Path]":
     data = file_data(source) if source else services.on_disk(bytes)
     data.addErrback(lambda failure: failure.trap(Refusal) and b"")  # the file is gone
     data.addCallback(lambda old: services.on_disk(lambda: packed(exported(card), form, old)))
-    return data.addCallback(lambda new: keep_file(f"{name}-export.{form}", new, True))
+    return data.addCallback(lambda new: keep_file(f"{name}-export.{form}", new))
 
 
 @inlineCallbacks

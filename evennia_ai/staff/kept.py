@@ -16,13 +16,12 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import Refusal, only_one
 from evennia_ai.game.seeing import player_ids, speaker_of
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Message, is_by
+from evennia_ai.history.messages import is_by
 from evennia_ai.language.words import storable
-from evennia_ai.rag_memory.entities import Observation, Profile, current, observe
+from evennia_ai.rag_memory.entities import Observation, current
 from evennia_ai.rag_memory.journal import PAGE_ENTRIES, JournalEntry
 from evennia_ai.rag_memory.ledger import (
     FACT,
-    PROPOSED,
     TEXT_CHARS,
     WITHDRAWN,
     Note,
@@ -43,7 +42,6 @@ class Kept:
     text: str
     sources: Collection[str]  # ids of the lines and entries it rests on
     is_own: bool = False  # whether it rests on the player's own words alone
-    is_said: bool = False  # whether it rests on lines of the talk
 
 
 def kept_line(kept: Kept) -> str:
@@ -93,7 +91,6 @@ class KeptOf:
         shown = list[Kept]()
         for kept in things:
             own = [heard[line] for line in kept.sources if line in heard]
-            kept.is_said = bool(own)
             if kept.kind != "note":
                 kept.is_own = bool(own) and all(own)
             if kept.kind != "journal" or any(own):
@@ -118,50 +115,37 @@ class KeptOf:
                 f"{kept.item.id}: <text>. Staff can do more: ai/report {name} = <what is wrong>"
             )
         yield self.script.run_exclusive(lambda: self._exchange(kept, lambda: None))
-        says = f"{name} no longer uses: {kept.text}"
-        if kept.is_said:
-            says += " What you said yourself stays in the talk; aiforget takes it out."
-        return says
+        stays = "What you said yourself stays in the talk; aiforget takes it out."
+        return f"{name} no longer uses: {kept.text} {stays}"
 
     @inlineCallbacks
     def correct(self, kept: Kept, text: str) -> Steps[str]:
         """Put the player's words in place of something, or beside it; fires with a sentence.
 
-        They pass moderation, and are known to the two alone: a note, or an observation that rests
-        on a line of the player's, so that it is theirs to forget. Where all know what they correct,
-        they are proposed to staff as a note for all, too.
+        They pass moderation, and are a note that is known to the two alone. Where all know what
+        they correct, they are proposed to staff as a note for all, too.
         """
         text, is_public = storable(" ".join(text.split())), kept.item.audience == PUBLIC
         if not text:
             raise Refusal("Write what it should say.")
         if len(text) > TEXT_CHARS:
             raise Refusal(f"Write at most {TEXT_CHARS} characters; these are {len(text)}.")
-        script, by, notes = self.script, self.speaker, list[Note]()
-        text = yield script.judge("heard", text, by, "page", not is_public)
+        script, kind, says = self.script, FACT, ""
+        text = yield script.judge("heard", text, self.speaker, "page", not is_public)
         if not text:
             raise Refusal("The game's moderation refuses these words.")
+        if isinstance(kept.item, Note):
+            kind = kept.item.kind
+        if is_public:
+            says = " Staff decide whether it is for all to know."
 
         def put() -> None:
-            kind = FACT
-            if isinstance(kept.item, Note):
-                kind = kept.item.kind
-            else:  # a line of the player's, and what it says as an observation of them
-                said = Message("user", text, speaker=by, audience=self.own, channel="page")
-                [line] = script.history.append([said])
-                me, now = Profile(by.id, by.key, "person"), script.now()
-                profile = script.entities.met(me, by.id, now, [line.id], self.own)
-                profile = observe(profile, text, now, line.id, self.own)
-                script.entities.put({by.id: profile})
-            if is_public or kept.kind == "note":
-                notes.append(self.acts.note(text, kind, is_public, is_staff=False))
+            self.acts.note(text, kind, is_public=False, is_staff=False)
+            if is_public:
+                self.acts.note(text, kind, is_public=True, is_staff=False)
 
         yield script.run_exclusive(lambda: self._exchange(kept, put))
-        waits = ""
-        if any(note.state == PROPOSED for note in notes):
-            waits = " Staff decide whether it is for all to know."
-        if waits and kept.kind == "note":
-            return f"Proposed: {text}{waits}"
-        return f"{script.own_name} keeps of you now: {text}{waits}"
+        return f"{script.own_name} keeps of you now: {text}{says}"
 
     @inlineCallbacks
     def _exchange(self, kept: Kept, put: Callable[[], None]) -> Steps[None]:

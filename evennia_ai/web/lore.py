@@ -3,7 +3,6 @@
 import re
 import time
 
-from django.http import Http404
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_character import BODY
@@ -43,12 +42,9 @@ def cards(visit: Visit) -> Steps[Shown]:
 @inlineCallbacks
 def picture(visit: Visit) -> Steps[bytes]:
     """The picture that a card came in."""
-    try:
-        data: bytes = yield file_data(visit.asked.get("file", ""))
-    except Refusal as error:
-        raise Http404(str(error)) from error
+    data: bytes = yield file_data(visit.asked.get("file", ""))
     if not data.startswith(PNG):
-        raise Http404("This file is no PNG.")
+        raise Refusal("This file is no PNG.")
     return data
 
 
@@ -77,8 +73,8 @@ def take_file(visit: Visit) -> Steps[str]:
         raise Refusal(f"The file is larger than {FILE_BYTES:,} bytes.")
     name = re.sub(r"[^\w. -]+", "_", name).lstrip(". ")[-80:]
     yield on_disk(described, data, time.time(), "any name")
-    yield keep_file(name, data)
-    return f"{name} is there. Look at it here: the page says how it is taken in."
+    path = yield keep_file(name, data)
+    return f"{path.name} is there. Look at it here: the page says how it is taken in."
 
 
 @inlineCallbacks

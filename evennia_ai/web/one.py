@@ -68,12 +68,9 @@ def change(visit: Visit) -> "Deferred[str]":
 
 @inlineCallbacks
 def talk(visit: Visit) -> Steps[Shown]:
-    """What was said, newest first, by words, speaker and channel; older pages begin before an id.
-
-    Of private talk alone if the address asks for that.
-    """
+    """What was said, newest first, by words, speaker and channel; older ones before an id."""
     name, speaks = visit.assistant.own_name, visit.assistant.tools.traits.speaks
-    wants = {key: visit.asked.get(key, "").strip() for key in ("who", "channel", "audience", "q")}
+    wants = {key: visit.asked.get(key, "").strip() for key in ("who", "channel", "q")}
     who, words, channels = wants["who"].casefold(), wants["q"].casefold(), {wants["channel"]}
 
     def fits(message: Message) -> bool:
@@ -82,7 +79,6 @@ def talk(visit: Visit) -> Steps[Shown]:
             not message.is_summary
             and who in speaker_label(message, name).casefold()
             and wants["channel"] in ("", message.channel)
-            and (wants["audience"] != "private" or message.audience != PUBLIC)
             and words in spoken(message, speaks).casefold()
         )
 

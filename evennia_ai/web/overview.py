@@ -20,8 +20,6 @@ from evennia_ai.staff.status import (
 from evennia_ai.turns.spend_book import KEPT_DAYS, SPEND_BY, Amount
 from evennia_ai.web.site import Shown, Visit, number
 
-# Assistants that are looked at before everything else on the reactor has its turn.
-ROWS_AT_ONCE = 2
 SPEND_DAYS, DAY_S = 30, 86_400.0
 # Lines of the log that the page shows, and bytes among which those of one kind are looked for.
 LOG_LINES, LOG_SEEN = 200, 2_000
@@ -33,8 +31,7 @@ def assistants(visit: Visit) -> Steps[Shown]:
     scripts, rows = all_assistants(), []
     for script in scripts:
         rows.append(facts_or_trouble(script) | {"pk": script.pk})
-        if len(rows) % ROWS_AT_ONCE == 0:
-            yield pause()
+        yield pause()
     spend = usage_facts(shared_spend(), time.time())
     return {"assistants": rows, "game": spend, "model": conf.model_name()}
 

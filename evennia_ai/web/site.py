@@ -217,7 +217,7 @@ def on_reactor(function: Callable[[], Any], patience_s: float = PATIENCE_S) -> A
 
 
 def rank_of(account: "AccountDB") -> int:
-    """What an account may see of the pages; on the reactor thread."""
+    """What an account may see of the pages."""
     if account.is_superuser or account.check_permstring("Admin"):
         return ADMIN
     if account.check_permstring("Builder"):
@@ -229,16 +229,8 @@ def menu(request: HttpRequest) -> dict[str, Any]:
     """What the menu of the game's site needs: whether to link to these pages, asked only there."""
 
     def sees_assistants() -> bool:
-        from evennia import AccountDB
-
         user: Any = getattr(request, "user", None)
-        if user is None or not user.is_authenticated:
-            return False
-        try:
-            rank: int = on_reactor(lambda: rank_of(AccountDB.objects.get(pk=user.pk)))
-        except (queue.Empty, AccountDB.DoesNotExist):  # the game is busy
-            return False
-        return rank >= BUILDER
+        return user is not None and user.is_authenticated and rank_of(user) >= BUILDER
 
     return {"sees_assistants": sees_assistants}
 

@@ -46,7 +46,7 @@ class TestRemoval(AssistantTest):
             with self.subTest(typed):
                 code, shown = self.run_main("remove", typed=typed)
                 self.assertEqual(code, 1)
-                self.assertIn("Assistants, with talk, memories and options: Aria (", shown)
+                self.assertIn("Assistants, with talk, memories and options: Aria.", shown)
                 self.assertIn(str(self.game / "server" / "ai_exports"), shown)
                 self.assertIn("Nothing was deleted", shown)
                 self.assert_stays()
@@ -84,8 +84,7 @@ class TestRemoval(AssistantTest):
         self.aria.journal.add("Bob owns a boat.")
         _, shown = self.run_main("remove", typed="no\n")
         server = self.game / "server"
-        counts = "Aria (0 messages, 1 journal entry)", "town (1 fact)"
-        for word in map(str, (*counts, server / "ai_exports", server / "ai_cards", "cost")):
+        for word in map(str, ("Aria", "town", server / "ai_exports", server / "ai_cards", "cost")):
             self.assertIn(word, shown)
         self.assert_stays()
 

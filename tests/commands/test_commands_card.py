@@ -119,7 +119,7 @@ class TestCards(CardCase):
             ("aicard/import odd.png = O:O", "cannot be a name"),
             ("aicard/import char.png", "There is a character called Char2 already."),
             ("aicard/import odd.png:no.Class", "There is no typeclass"),
-            ("aicard/import ../odd.png", "is no name of a file"),
+            ("aicard/import ../../settings.py", "there is no file `settings.py`"),
             ("aicard/import none.png", "There are: char.png, html.png, odd.png"),
             ("aicard/import html.png", "this is no JSON"),
             ("aicard/export Aria = webp", "not as `webp`"),

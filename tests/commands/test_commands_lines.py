@@ -491,15 +491,18 @@ class TestWhatIsKept(LinesTest):
         for each, text in ((self.tower, "I live at the mill."), (self.thief, "I never steal.")):
             self.typed(f"ai/me Aria = {each.id}: {text}", until=f"keeps of you now: {text}")
         self.assertTold(f"ai/me Aria = {self.thief.id}: ", "Write what it should say.")
-        facts = ["Char is a thief.", "Char owes me.", "I live at the mill.", "I never steal."]
+        facts, theirs = ["Char is a thief.", "Char owes me."], private([self.own])
         self.assertEqual(self.facts(), facts)
-        self.assertEqual(self.stored("mill")[0].speaker_id, self.own)
-        self.assertProven()
+        notes = [n for n in self.script.ledger.entries() if n.audience == theirs]
+        said = [(n.text, n.state) for n in notes]
+        self.assertEqual(
+            said, [("I live at the mill.", "approved"), ("I never steal.", "approved")]
+        )
         at = "2026-01-01T00:00:00+00:00"
         run = partial(forget_people, self.script, self.aria, [self.own], at)
         wait_for(self.script.run_exclusive(run))
-        self.assertEqual(self.facts(), facts[:2])
-        self.assertEqual(self.stored("mill"), [])
+        self.assertEqual(self.facts(), facts)
+        self.assertEqual(list(self.script.ledger.entries()), [])
 
     def test_words_of_their_own(self):
         """They are private, and for all to know only once staff approve them; none are cut."""
@@ -510,11 +513,14 @@ class TestWhatIsKept(LinesTest):
             f"ai/me Aria = {self.thief.id}: Char2 is a thief.",
             until="keeps of you now: Char2 is a thief. Staff decide",
         )
-        [line] = self.stored("Char2 is a thief.")
-        self.assertEqual(line.audience, private([self.own]))
+        [mine] = [
+            n for n in self.script.ledger.entries() if n.state == "approved" and "thief" in n.text
+        ]
+        self.assertEqual(mine.audience, private([self.own]))
         self.assertNotIn("Char2 is a thief.", self.prompt())
         self.typed(
-            f"ai/me Aria = {self.note_of_all.id}: Char2 lies.", until="Proposed: Char2 lies."
+            f"ai/me Aria = {self.note_of_all.id}: Char2 lies.",
+            until="keeps of you now: Char2 lies. Staff decide",
         )
         waiting = [n for n in self.script.ledger.entries() if n.state == "proposed"]
         self.assertEqual([n.text for n in waiting], ["Char2 is a thief.", "Char2 lies."])
@@ -529,7 +535,7 @@ class TestWhatIsKept(LinesTest):
         self.typed(f"ai/me Aria = {self.tower.id}: forbidden", until="moderation refuses")
         self.assertIn("Char lives in the tower.", self.facts())
         self.typed(f"ai/me Aria = {self.tower.id}: I am rude.", until="now: I am gentle.")
-        self.assertIn("I am gentle.", self.facts())
+        self.assertIn("I am gentle.", [n.text for n in self.script.ledger.entries()])
 
     def test_a_note_stays_one(self):
         """A note is corrected as a note; of the same words in another writing one is left."""
@@ -538,7 +544,6 @@ class TestWhatIsKept(LinesTest):
         self.typed(f"ai/me Aria = {note.id}: I like TEA!", until="keeps of you now: I like TEA!")
         living = [n for n in self.script.ledger.entries() if n.audience == own]
         self.assertEqual([(n.text, n.state) for n in living], [("I like TEA!", "approved")])
-        self.assertEqual(self.stored("TEA"), [])
 
     def test_correction_that_fails(self):
         """Nothing is lost, and nothing is stored, where the new words find no room."""
@@ -548,7 +553,6 @@ class TestWhatIsKept(LinesTest):
             f"ai/me Aria = {self.tower.id}: I live at the mill.", until="has 30 notes already"
         )
         self.assertIn("Char lives in the tower.", self.facts())
-        self.assertEqual(self.stored("mill"), [])
         self.assertEqual(len(self.facts()), 3)
 
     def test_line_stays(self):
@@ -557,8 +561,6 @@ class TestWhatIsKept(LinesTest):
             f"ai/me Aria = {self.tower.id}", until="What you said yourself stays in the talk"
         )
         self.assertIn("I live in the tower.", self.prompt())
-        self.typed(f"ai/me Aria = {self.note.id}", until="no longer uses: I like jazz.")
-        self.assertNotIn("stays in the talk", self.shown())
 
     def test_of_long_ago(self):
         """Old entries and archived observations count; the archive is read once, not for each."""

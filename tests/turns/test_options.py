@@ -252,15 +252,6 @@ class TestConfigured(unittest.TestCase):
         """The names of the problems that a game with one model, tool and lock function sees."""
         return [problem.name for problem in read(stored, ALLOWED)[1]]
 
-    def test_contradictions(self):
-        """Values that contradict each other are used, and named."""
-        self.assertEqual(self.named(immediate_window=10), ["immediate_window"])
-        self.assertEqual(self.named(recent_window=10), ["recent_window"])
-        self.assertEqual(self.named(immediate_window=10, recent_window=5), [])
-        self.assertEqual(self.named(compact_sleep_threshold=0.9), ["compact_sleep_threshold"])
-        self.assertEqual(self.named(compact_sleep_threshold=0.8), [])
-        self.assertEqual(read({"compact_sleep_threshold": 0.9})[0].compact_sleep_threshold, 0.9)
-
     def test_unknown_names(self):
         """Tools and lock functions that a game does not have are named; the lock is the default."""
         self.assertEqual(self.named(tool_levels={"flying": "on"}), ["tool_levels"])

@@ -30,19 +30,19 @@ class TestLorePages(BrowsingTest, CardCase):
         self.assertEqual((self.files / "nia.png").read_bytes(), data)
         page = self.client.get("/ai/cards/?file=nia.png").content.decode()
         self.assertIn("A card of Nia, from a PNG file.", page)
-        self.assertIn("already", self.send("nia.png", nasty()))
+        self.assertIn("nia-2.png is there", self.send("nia.png", nasty()))
         self.assertEqual((self.files / "nia.png").read_bytes(), data)
         self.send("../../.evil.jsonl", nasty())
         self.send("noname.json", b'{"name": "", "description": "x"}')
         for bad, said in ((b"x", "this is no JSON"), (data[:60], "in the middle")):
             self.assertIn(said, self.send("bad.png", bad))
-        there = {"nia.png", "evil.jsonl", "noname.json"}
+        there = {"nia.png", "nia-2.png", "evil.jsonl", "noname.json"}
         self.assertEqual({f.name for f in self.files.iterdir()}, there)
         page = self.client.get("/ai/cards/?file=evil.jsonl")
         self.assertContains(page, "aicard/chat &lt;assistant&gt; = evil.jsonl")
         self.assertContains(page, "Lines by x (439).")
         (self.files / "evil.png").write_bytes(b"x")
-        for file, said in (("evil.png", "this is no JSON"), ("../x", "is no name of a file")):
+        for file, said in (("evil.png", "this is no JSON"), ("../x", "there is no file `x`")):
             self.assertIn(said, self.client.get(f"/ai/cards/?file={file}").content.decode())
         self.assertIn("Choose a file", self.send("a.png", b""))
 
@@ -59,7 +59,7 @@ class TestLorePages(BrowsingTest, CardCase):
         self.assertIn("default-src 'none'", shown["Content-Security-Policy"])
         for other in ("x.json", "../settings.py", "", "none.png"):
             answer = self.client.get("/ai/cards/picture/", {"file": other})
-            self.assertEqual(answer.status_code, 404, other)
+            self.assertEqual(answer.status_code, 400, other)
         self.be("Player")
         self.assertEqual(self.client.get("/ai/cards/picture/?file=nia.png").status_code, 403)
 
