@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 from twisted.internet.base import ReactorBase
 from twisted.internet.defer import CancelledError, Deferred, maybeDeferred
 from twisted.internet.interfaces import IReactorTime
-from twisted.internet.task import Cooperator, deferLater
+from twisted.internet.task import cooperate, deferLater
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -236,18 +236,6 @@ class AsyncioThread:
         _default_reactor().callFromThread(function, *args, **kwargs)
 
 
-# For so long steps of long work begin one after another; then everything else gets its turn.
-STEPS_S = 0.004
-
-
-def _short() -> Callable[[], bool]:
-    end = time.monotonic() + STEPS_S
-    return lambda: time.monotonic() >= end
-
-
-_cooperator = Cooperator(terminationPredicateFactory=_short)
-
-
 class TurnLock:
     """Lets one thing run at a time; whatever comes of it, the lock is free again."""
 
@@ -299,19 +287,9 @@ class TurnLock:
         return self.running
 
     def run_steps(self, steps: Iterator[None]) -> "Deferred[Any]":
-        """Run the steps of what holds the lock, a few at a time; fires when all are done.
-
-        It fails with `RuntimeError` before a step for which it would not hold the lock any more.
-        """
-        holder = self.holder()
-
-        def guarded() -> Iterator[None]:
-            for _ in steps:
-                yield
-                if self.running is not holder:
-                    raise RuntimeError("The turn lock was lost between two steps.")
-
-        return _cooperator.cooperate(guarded()).whenDone()
+        """Run the steps of what holds the lock, a few at a time; fires when all are done."""
+        self.holder()
+        return cooperate(steps).whenDone()
 
     def run_next(self, function: Callable[[], Any]) -> "Deferred[Any]":
         """Run something once what holds the lock now is done; fires with its result.

@@ -24,6 +24,8 @@ from evennia_ai.staff.show import as_records, cell, escaped, phrase
 
 T = TypeVar("T")
 PAGE_ITEMS = 10
+# Columns that a table needs.
+_NARROWEST = 40
 # Seconds in which a question of `AssistantCommand.confirms` can be answered.
 CONFIRM_S = 60
 MuxCommand: Any = default_cmds.MuxCommand
@@ -185,7 +187,9 @@ class AssistantCommand(MuxCommand):
         if flags.get("SCREENREADER"):
             pairs = ([f"{h}: {cell(v)}." for h, v in zip(heads, row, strict=True)] for row in rows)
             return "\n".join(" ".join(line) for line in pairs)
-        table = self.styled_table(*heads, border="header", maxwidth=self.client_width())
+        table = self.styled_table(
+            *heads, border="header", maxwidth=max(_NARROWEST, self.client_width())
+        )
         for row in rows:
             table.add_row(*map(cell, row))
         return str(table)

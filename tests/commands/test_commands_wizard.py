@@ -37,7 +37,7 @@ class TestWizard(CommandLineTest):
 
     def test_back_and_again(self):
         """Wrong answers are asked again; a step back changes one; the summary says what is made."""
-        self.assertIn("What is it called?", self.answer("ai/create"))
+        self.assertIn("What is it called?", self.answer("ai/new"))
         self.assertIn("cannot be a name", self.answer("*"))
         self.assertIn("Who is it?", self.answer("Bram"))
         self.assertIn("Which language", self.answer("A quiet smith, {name} | $fun()."))
