@@ -39,7 +39,6 @@ PIP_INSTALL = $(PIP) -qq
 # For `pipefail`.
 SHELL := bash
 STAMP := $(VENV)/.evennia-ai-installed
-export EVENNIA_AI_MAKE := 1
 export TEST_SHARE := $(SHARE)
 
 .DEFAULT_GOAL := help

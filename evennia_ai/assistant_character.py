@@ -43,7 +43,7 @@ OWNER_LOCKS = (
 
 # Where a body names itself. Evennia's `copy` and `spawn` put one body's Attributes on another and
 # call no hook of the first, so one that names another is a copy.
-_NAME, _CATEGORY = "assistant_body", "evennia_ai"
+BODY_NAME, CATEGORY = "assistant_body", "evennia_ai"
 
 
 class AssistantMixin:
@@ -100,10 +100,10 @@ class AssistantMixin:
     def begin_life(self) -> None:
         """Give a copied body the original's options and none of its life; others get a name."""
         attributes = self.attributes  # type: ignore[attr-defined]
-        named = attributes.get(_NAME, category=_CATEGORY)
+        named = attributes.get(BODY_NAME, category=CATEGORY)
         if named == self.stable_id:
             return
-        attributes.add(_NAME, self.stable_id, category=_CATEGORY)
+        attributes.add(BODY_NAME, self.stable_id, category=CATEGORY)
         if named is None:
             return
         for attribute in attributes.all():

@@ -117,7 +117,7 @@ class Worker:
         self._jobs = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._most, self._alive, self._unfinished = threads, 0, 0
+        self._most, self._alive = threads, 0
 
     def submit(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Deferred[T]:
         """Run a function on a thread; fires on the reactor thread with its result.
@@ -148,8 +148,7 @@ class Worker:
             _deliver(reactor, deferred, outcome)
 
         with self._lock:
-            self._unfinished += 1
-            if self._alive < min(self._most, self._unfinished):
+            if self._alive < self._most:
                 self._alive += 1
                 _spawn(self.name, self._run)
         self._jobs.put((is_later, next(self._numbers), job))
@@ -159,8 +158,6 @@ class Worker:
         while True:
             _, _, job = self._jobs.get()
             job()
-            with self._lock:
-                self._unfinished -= 1
 
 
 def _deliver(reactor: ReactorBase, deferred: Deferred[T], result: T | BaseException) -> None:

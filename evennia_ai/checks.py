@@ -15,8 +15,8 @@ from evennia_ai.conf import PREFIX, Settings, checked_setting, setting, wrong_op
 from evennia_ai.errors import ConfigError
 
 MODEL, API_BASE, API_KEY = (f"{PREFIX}LLM_{name}" for name in ("MODEL", "API_BASE", "API_KEY"))
-# Environment variables that are not settings of a game.
-_ELSEWHERE = ("EVENNIA_AI_DEMO_PASSWORD", "EVENNIA_AI_MAKE")
+# An environment variable that is no setting of a game.
+_ELSEWHERE = "EVENNIA_AI_DEMO_PASSWORD"
 
 
 def check_settings(
@@ -54,7 +54,7 @@ def check_settings(
         problems.append(_problem("W001", message, f"Set `{MODEL}` to one of that server's models."))
     known = [PREFIX + name for name in settings_known]
     given = {name for name in (*dir(settings), *os.environ) if name.startswith(PREFIX)}
-    for name in sorted(given - {*known, *_ELSEWHERE}):
+    for name in sorted(given - {*known, _ELSEWHERE}):
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"Did you mean `{near[0]}`?" if near else f"The settings are: {', '.join(known)}."
         message = f"`{name}` is not a setting of evennia_ai; it has no effect."

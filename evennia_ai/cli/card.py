@@ -7,19 +7,9 @@ from evennia_ai.cards.card import exported, read_card, report
 from evennia_ai.cards.container import FORMATS, packed, read
 from evennia_ai.errors import Refusal
 
-_EXAMPLES = """examples:
-  evennia-ai card show nia.png               say what it holds, and what is used
-  evennia-ai card convert nia.png nia.json   write it in another format"""
 
-
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command to those of the console script."""
-    card = commands.add_parser(
-        "card",
-        help="show and convert character cards",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_actions(card: argparse.ArgumentParser) -> None:
+    """Add what the command can do."""
     actions = card.add_subparsers(title="actions", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="say what a card or lorebook holds, and what is used")
     convert = actions.add_parser("convert", help=f"write a card as {', '.join(FORMATS)}")

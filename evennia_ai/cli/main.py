@@ -21,8 +21,8 @@ from evennia_ai.cli.new import create_game, game_folder, is_game
 from evennia_ai.cli.run import (
     ADMIN,
     PASSWORD_FILE,
+    PROGRAM,
     GameError,
-    in_make,
     start_game,
     stop_game,
 )
@@ -40,6 +40,10 @@ _EXAMPLES = {
     "install": (
         "evennia-ai install mygame          show the edits, change nothing",
         "evennia-ai install mygame --apply  make them",
+    ),
+    "card": (
+        "evennia-ai card show nia.png               say what it holds, and what is used",
+        "evennia-ai card convert nia.png nia.json   write it in another format",
     ),
     "doctor": ("evennia-ai doctor mygame", "evennia-ai doctor              in the game's folder"),
 }
@@ -83,7 +87,8 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="look for model servers on this machine, and show the settings for their models",
     )
-    card.add_parser(commands)
+    says = "show and convert character cards"
+    card.add_actions(_command(commands, "card", None, says))
     for name, run, says in (
         ("start", _start_and_show, "start a game made by `new`"),
         ("stop", _stop, "stop a game"),
@@ -102,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, run: Callable[..., Any], says: str) -> Any:
+def _command(commands: Any, name: str, run: Callable[..., Any] | None, says: str) -> Any:
     """A subcommand whose help ends with examples."""
     command = commands.add_parser(
         name,
@@ -158,9 +163,7 @@ def _start_and_show(args: argparse.Namespace) -> None:
     folder = game_folder(args.folder)
     connection = start_game(folder, say=lambda line: print(line, flush=True))
     ports = connection.ports
-    stop = f"evennia-ai stop {os.path.relpath(folder)}"
-    if in_make():
-        stop = "make demo-stop"
+    stop = f"{PROGRAM} stop {os.path.relpath(folder)}"
     password = connection.password or f"(unknown: {PASSWORD_FILE} is missing)"
     lines = [
         "",

@@ -28,6 +28,8 @@ from evennia_ai.cli.ports import (
 from evennia_ai.errors import AssistantError, ConfigError
 from evennia_ai.processes import is_running, kill, pids, tidy, wait_for
 
+# As it was typed: a virtual environment may not be active.
+PROGRAM = os.path.relpath(sys.argv[0])
 ADMIN = "admin"
 PASSWORD_VARIABLE = "EVENNIA_AI_DEMO_PASSWORD"
 PASSWORD_FILE = "admin_password.txt"
@@ -131,11 +133,6 @@ def stop_game(game_dir: str | os.PathLike[str], environ: Mapping[str, str] = os.
     return ran
 
 
-def in_make() -> bool:
-    """Whether the Makefile runs this program: what to type next is one of its targets then."""
-    return "EVENNIA_AI_MAKE" in os.environ
-
-
 def stored_password(game_dir: str | os.PathLike[str]) -> str | None:
     """The admin's password from the game's folder; None if it is not there."""
     try:
@@ -193,9 +190,7 @@ def _startable_ports(folder: Path, environ: Mapping[str, str]) -> GamePorts:
         rows = (GamePorts(first, first + 1, first + 2) for first in range(4010, HIGHEST - 2, 10))
         free = next(row for row in rows if not busy(row)).public()
         values = " ".join(f"{VARIABLES[name]}={port}" for name, port in free.items())
-        start = f"evennia-ai start {os.path.relpath(folder)}"
-        if in_make():
-            start = "make demo"
+        start = f"{PROGRAM} start {os.path.relpath(folder)}"
         raise ConfigError(
             f"Something else listens on port {names}. Stop it, or start the game on ports that are "
             f"free:\n  {values} {start}"

@@ -196,10 +196,7 @@ class AssistantCommand(MuxCommand):
 
     def page(self, text: str) -> None:
         """Show a text that is escaped already, page by page."""
-        if self._can_page:
-            EvMore(self.caller, text, session=self.session)
-        else:
-            self.caller.msg(text)
+        EvMore(self.caller, text, session=self.session)
 
     def listing(self, items: Sequence[T], line: Callable[[T], str], head: str, empty: str) -> None:
         """Show items under a head; each is read, and formatted by `line`, as pages are turned.
@@ -209,21 +206,11 @@ class AssistantCommand(MuxCommand):
         if not len(items):
             return self.tell(empty)
 
-        def shown(page: Iterable[T]) -> str:
-            return "\n".join([escaped(head), *map(line, page)])
-
         class Pager(EvMore):
             def page_formatter(self, page: Iterable[T]) -> str:
-                return shown(page)
+                return "\n".join([escaped(head), *map(line, page)])
 
-        if self._can_page:
-            Pager(self.caller, Paginator(items, PAGE_ITEMS), session=self.session)
-        else:
-            self.caller.msg(shown(items[:PAGE_ITEMS]))
-
-    @property
-    def _can_page(self) -> bool:
-        return self.session is not None and bool(self.caller.sessions.get())
+        Pager(self.caller, Paginator(items, PAGE_ITEMS), session=self.session)
 
 
 def find_assistant(caller: TypedObject, name: str = "") -> AssistantScript:

@@ -30,13 +30,12 @@ from evennia_ai.assistant_script import shared_spend
 from evennia_ai.background import Steps, Worker
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.feature import listed_features, usable_tools
-from evennia_ai.history.stored import ASIDE
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
 from evennia_ai.llm_interaction.servers import USABLE_TOKENS, LocalServer, find_servers
 from evennia_ai.models import Event
 from evennia_ai.processes import NAMES, is_running, pid_file, pids
 from evennia_ai.staff.show import counted, phrase
-from evennia_ai.staff.status import status_lines, usage_facts
+from evennia_ai.staff.status import status_lines, usage_facts, warnings
 from evennia_ai.turns.assistant import SCRIPT, is_sound
 
 # Less room than this on a disk is worth a remark.
@@ -238,21 +237,14 @@ def check_assistants(in_game: bool) -> Check:
 
 
 def _without_script() -> Iterator[Check]:
-    """A fault for each assistant's body that has no script."""
+    """A fault for each assistant's body that has lost its script."""
     from evennia import ObjectDB
 
-    from evennia_ai.assistant_character import AssistantMixin
+    from evennia_ai.assistant_character import BODY_NAME, CATEGORY, AssistantMixin
 
-    def is_ours(path: str) -> bool:
-        try:
-            return issubclass(import_string(path), AssistantMixin)
-        except Exception:  # noqa: BLE001 - a game's module may raise anything
-            return False
-
-    paths = set(ObjectDB.objects.values_list("db_typeclass_path", flat=True).distinct())
-    ours = list(filter(is_ours, paths))
-    for body in ObjectDB.objects.filter(db_typeclass_path__in=ours):
-        if body.assistant is None:
+    named = {"db_attributes__db_key": BODY_NAME, "db_attributes__db_category": CATEGORY}
+    for body in ObjectDB.objects.filter(**named):
+        if isinstance(body, AssistantMixin) and body.assistant is None:
             remedy = f"Type: script #{body.pk} = {body.script_typeclass}"
             yield _fault(f"{body.key} (#{body.pk}) has no script and hears nothing", remedy)
 
@@ -261,19 +253,13 @@ def _findings(script: Any, reads_all: bool, name: str) -> Iterator[Check]:
     """What is to be said of an assistant; `reads_all` is whether that may put values aside."""
     if reads_all:
         status_lines(script)  # whatever cannot be read of it raises
-    script.history.messages()  # puts aside what is none
-    for store in (script.store, script.journal.store):
-        if kept := store.keys(ASIDE):
-            what = f"{name}: damaged values of {', '.join(kept)} are kept aside"
-            yield _remark(what, f"`aihistory/export {name}` writes them to a file.")
+        for problem in (*script.state.configuration.problems, *warnings(script)):
+            yield _remark(f"{name}: {problem}", f"Type: aistatus {name}")
     places = ((key, reader) for (_, key), reader in SCRIPT.items())
     unread = [key for key, reader in places if not is_sound(reader, script.store.get(key))]
     if unread:
         what = f"{name}: {', '.join(unread)} cannot be read and count as empty"
         yield _remark(what, "They are kept aside when something else is stored there.")
-    if reads_all:
-        for problem in script.state.configuration.problems:
-            yield _remark(f"{name}: {problem}", f"Type: aiconfig {name}")
 
 
 def check_mind(in_game: bool) -> Check:

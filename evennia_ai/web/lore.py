@@ -29,14 +29,11 @@ from evennia_ai.web.site import Shown, Visit
 def cards(visit: Visit) -> Steps[Shown]:
     """The files in the folder of cards, and what one of them holds."""
     names, chosen = (yield on_disk(file_names)), visit.asked.get("file", "")
-    kind, lines, trouble = "", list[str](), ""
+    kind, lines = "", list[str]()
     if chosen:
-        try:
-            data = yield file_data(chosen)
-            kind, lines = yield on_disk(described, data, time.time())
-        except Refusal as error:
-            trouble = str(error)
-    return {"names": names, "chosen": chosen, "kind": kind, "lines": lines, "trouble": trouble}
+        data = yield file_data(chosen)
+        kind, lines = yield on_disk(described, data, time.time())
+    return {"names": names, "chosen": chosen, "kind": kind, "lines": lines}
 
 
 @inlineCallbacks

@@ -23,6 +23,7 @@ from evennia_ai.cli.ports import VARIABLES, GamePorts, busy, game_ports, with_fr
 from evennia_ai.cli.run import (
     PASSWORD_FILE,
     PASSWORD_VARIABLE,
+    PROGRAM,
     admin_password,
     start_game,
     stored_password,
@@ -182,10 +183,9 @@ class TestOtherCommands(InFolder):
                 patch.dict(os.environ),
                 refused as raised,
             ):
-                os.environ.pop("EVENNIA_AI_MAKE", None)  # which says to propose make's own command
                 start_game(game, environ, lambda line: None)
         line = str(raised.exception).splitlines()[1].split()
-        self.assertEqual(line[3:5], ["evennia-ai", "start"])
+        self.assertEqual(line[3:5], [PROGRAM, "start"])
         proposed = {word.partition("=")[0]: int(word.partition("=")[2]) for word in line[:3]}
         self.assertEqual(tuple(proposed), tuple(VARIABLES.values()))
         self.assertEqual(busy(GamePorts(*proposed.values())), {})

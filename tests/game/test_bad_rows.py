@@ -129,7 +129,7 @@ class TestBreaks(BadRowTest):
         self.bad.state.stale = ["m5"]
         found = self.examined()
         self.assertTrue(found.startswith("note"), found)
-        self.assertIn("Borg: damaged values of summaries_stale are kept aside", found)
+        self.assertIn("Borg: 1 of `summaries_stale` could not be read and are kept aside", found)
         self.bad.attributes.clear(category=ASIDE)
         self.assertTrue(self.examined().startswith("ok"))
 
