@@ -143,7 +143,7 @@ def remove(is_sure: bool = False) -> int:
                 print(f"{name} is deleted. Its export is in {path}", flush=True)
             except AssistantError as error:
                 stayed += 1
-                print(f"{name} was not deleted: {error}", flush=True)
+                print(error, flush=True)
         if stayed:
             return stayed
         for book in books:

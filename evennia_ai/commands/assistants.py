@@ -259,19 +259,12 @@ class CmdAI(AssistantCommand):
         act, question = f"delete {script.scope}", f"{question} A file is written first."
         if not self.confirms(act, question, self.lhs or body.key):
             return
-        name, was_enabled = body.key, script.db.enabled
-        script.store.set("enabled", False)
+        name = body.key
         script.stop_thinking()
         if script.runtime.lock.is_exclusive:
             self.tell(_WAITS.format(name))
         self.tell(f"Writing {name} into a file...")
-        try:
-            path = yield script.run_exclusive(lambda: export_and_delete(script))
-        except Exception:
-            if script.pk:
-                script.db.enabled = was_enabled
-                self.tell(f"{name} was not deleted.")
-            raise
+        path = yield script.run_exclusive(lambda: export_and_delete(script))
         self.tell(f"{name} is deleted. Its export is in {path}; back with: ai/import {path.name}")
 
     def do_import(self) -> Steps[None]:

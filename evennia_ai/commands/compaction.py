@@ -74,11 +74,8 @@ class CmdCompact(AssistantCommand):
         # Refused if it is not the latest any more once the turn is over.
         report = yield script.run_exclusive(lambda: rollback_compaction(script, record.id))
         text = (
-            f"Taken back: compaction {report['compaction_id']} of {name}; "
-            f"{counted(report['restored_messages'], 'message')} live again, "
-            f"{counted(report['masks_removed'], 'old tool output')} shown in full; "
-            f"{report['original_tokens']:,} to {report['new_tokens']:,} tokens. "
-            f"Compaction of {name}: {compaction_state(script)}."
+            f"Taken back: compaction {record.id} of {name}, which is at {report['new_tokens']:,} "
+            f"tokens again. Compaction of {name}: {compaction_state(script)}."
         )
         script.log(text)
         self.tell(text)

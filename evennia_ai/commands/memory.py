@@ -1,7 +1,5 @@
 """`aimemory`: what an assistant remembers, and whom it knows."""
 
-import time
-
 from twisted.internet.defer import inlineCallbacks
 
 from evennia_ai.assistant_script import AssistantScript
@@ -15,7 +13,7 @@ from evennia_ai.sleep.consolidation import (
     consolidate_memories_to_semantic,
     prune_orphaned_memory_links,
 )
-from evennia_ai.staff.show import as_records, audience_mark, moment, phrase
+from evennia_ai.staff.show import as_records, audience_mark, moment
 from evennia_ai.staff.status import memory_status
 
 
@@ -113,14 +111,12 @@ class CmdAIMemory(AssistantCommand):
 
     def do_rebuild(self) -> Steps[None]:
         script = self.assistant()
-        name, began = script.own_name, time.monotonic()
+        name = script.own_name
         self.tell(f"Rebuilding {name}'s search index and semantic memory...")
         indexed, count = yield script.run_exclusive(lambda: rebuild_memory(script))
-        seconds = time.monotonic() - began
-        restored = phrase("{} memories were restored from the journal", count)
         self.tell(
-            f"{name}'s search index holds {indexed} items again, in {seconds:.1f} s. "
-            f"{restored or 'No memory was missing'}."
+            f"{name}'s search index holds {indexed} items again. Memories that were missing, and "
+            f"are restored from the journal: {count}."
         )
 
 

@@ -27,7 +27,7 @@ from twisted.internet.defer import inlineCallbacks, maybeDeferred
 
 from evennia_ai import checks, conf, services
 from evennia_ai.assistant_script import shared_spend
-from evennia_ai.background import Steps, Worker
+from evennia_ai.background import Steps
 from evennia_ai.errors import ModelError, SpendError
 from evennia_ai.feature import listed_features, usable_tools
 from evennia_ai.llm_interaction.prompt import OFFLINE_MODEL
@@ -328,8 +328,7 @@ def _key_remedy(model: str) -> str:
 @inlineCallbacks
 def _local_choices() -> Steps[str]:
     """Fires with the settings for models of servers on this machine; empty without a server."""
-    worker = services.kept("local servers", lambda: Worker("evennia-ai-servers"))
-    servers: list[LocalServer] = yield worker.submit(find_servers)
+    servers: list[LocalServer] = yield services.on_disk(find_servers)
     choices = ""
     for server in servers:
         choices += f" {server.name} on this machine"

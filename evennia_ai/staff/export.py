@@ -45,7 +45,6 @@ def export_assistant(script: AssistantScript) -> Steps[Path]:
         "typeclass": body.typeclass_path,
         "location": getattr(body.location, "key", None),
         "description": str(body.db.desc or ""),
-        "config": {name: getattr(script.config, name) for name in OPTIONS},
         "aliases": sorted(body.aliases.all()),
         "tags": sorted(body.tags.all(return_key_and_category=True), key=str),
         "permissions": sorted(body.permissions.all()),
@@ -75,12 +74,13 @@ def export_and_delete(script: AssistantScript) -> Steps[Path]:
 
     Fires with the file's path. If the file cannot be written it fails, and nothing is deleted.
     """
+    stays = f"{script.own_name} was not deleted"
     try:
         path = yield export_assistant(script)
     except OSError as error:
-        raise Refusal(f"The export cannot be written: {error}") from error
+        raise Refusal(f"{stays}: the export cannot be written: {error}") from error
     if not script.obj.delete():
-        raise Refusal("Evennia refused to delete the body; see its `at_object_delete`.")
+        raise Refusal(f"{stays}: Evennia refused that for its body; see its `at_object_delete`.")
     yield script.deleting
     return path
 

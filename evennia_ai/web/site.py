@@ -36,10 +36,8 @@ NOBODY, BUILDER, ADMIN = 0, 1, 2
 ADMIN_ACTS = ("compact",)
 # What a page gives to its template.
 Shown = dict[str, Any]
-# A thread that waits forever would block a reload.
-PATIENCE_S = 3.0
-# Searches and checks may take so long.
-SLOW_S = 20.0
+# Searches and checks may take so long; a thread that waits forever would block a reload.
+PATIENCE_S = 20.0
 # What forms send besides what somebody typed: their act, and what it is about.
 UNTYPED = frozenset(("act", "file", "id", "option"))
 # Nothing from another host, no script or style but the files of this site, no frame around it.
@@ -117,7 +115,7 @@ class Page:
         files = {str(file.name): file.read(FILE_BYTES + 1) for file in uploads}
         work = partial(self._visited, user.pk, assistant, asked, sent, files)
         try:
-            head, shown = on_reactor(work, SLOW_S)
+            head, shown = on_reactor(work)
         except AssistantError as error:
             if not sent:
                 return _trouble(request, 400, str(error))
@@ -192,7 +190,7 @@ def number(text: str | None, default: int, most: int) -> int:
     return min(most, int(text)) if text and text.isascii() and text.isdigit() else default
 
 
-def on_reactor(function: Callable[[], Any], patience_s: float = PATIENCE_S) -> Any:
+def on_reactor(function: Callable[[], Any]) -> Any:
     """A function's result, computed on the reactor thread; a Deferred's, once it fires.
 
     Evennia's web site runs on other threads, where Attributes must not be touched. Raises what the
@@ -210,7 +208,7 @@ def on_reactor(function: Callable[[], Any], patience_s: float = PATIENCE_S) -> A
         answer()
     else:
         reactor.callFromThread(answer)  # type: ignore[attr-defined]
-    result = answers.get(block=not here, timeout=patience_s)
+    result = answers.get(block=not here, timeout=PATIENCE_S)
     if isinstance(result, Failure):
         result.raiseException()
     return result

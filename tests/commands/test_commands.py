@@ -350,7 +350,6 @@ class TestDelete(CommandLineTest):
         self.assertEqual(len(stored["conversation_tail"]["messages"]), 3)
         [entry] = stored["journal"]["entries"]
         self.assertEqual(entry["content"], "Bob keeps bees.")
-        self.assertEqual(data["config"]["max_context_tokens"], 100_000)
 
     def test_in_mid_turn(self):
         """A turn in flight is given up, and then it is deleted."""

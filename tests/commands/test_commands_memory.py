@@ -382,7 +382,7 @@ class TestMemory(MemoryLineTest):
         wait_for(self.script.memory.count())
         services.mind().recall.open_index().clear(self.script.scope)
         self.assertEqual(wait_for(self.script.memory.count()), 0)
-        self.typed("aimemory/rebuild Aria", until="holds 42 items again, in ")
+        self.typed("aimemory/rebuild Aria", until="holds 42 items again")
         self.assertTold("aimemory Aria = bees", "Bob keeps bees", until="best first")
 
 

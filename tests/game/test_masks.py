@@ -285,7 +285,7 @@ class TestEvening(WholePagesTest):
         parts["<str:summary>"] = [each.id for each in self.script.history.summaries()][:3]
         on_reactor = patch(
             "evennia_ai.web.site.on_reactor",
-            lambda work, patience_s=None: wait_for(maybeDeferred(work)),
+            lambda work: wait_for(maybeDeferred(work)),
         )
         with on_reactor:
             for page in PAGES:

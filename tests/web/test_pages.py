@@ -120,7 +120,7 @@ class BrowsingTest(CommandLineTest):
         self.client = Client()
         self.client.force_login(self.account)
 
-        def answered(work, patience_s=None):
+        def answered(work):
             return wait_for(maybeDeferred(work))
 
         self.enterContext(patch("evennia_ai.web.site.on_reactor", answered))
