@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, StringConstraints, ValidationError
+from pydantic import BaseModel, StringConstraints
 from twisted.internet.defer import Deferred, inlineCallbacks
 
 from evennia_ai import services
@@ -140,10 +140,8 @@ def read_export(name: str) -> "Deferred[Exported]":
         except OSError as error:
             files = ", ".join(sorted(each.name for each in path.parent.glob("*.json"))) or "none"
             raise Refusal(f"`{path}` cannot be read. Files there: {files}.") from error
-        except ValidationError as error:
+        except ValueError as error:  # of JSON, or of pydantic
             raise Refusal(f"`{path.name}` is no export of an assistant.") from error
-        except ValueError as error:
-            raise Refusal(f"`{path.name}` is no JSON file: {error}.") from error
 
     return services.on_disk(read)
 

@@ -171,7 +171,7 @@ def _valid(know: str, tell: str) -> tuple[str, str]:
             know = EVERYBODY
         elif know and kind not in ("npc", "place"):
             know = f"lock:{_lock(value if kind == 'lock' else know)}"
-        return know, _lock(tell) if tell and tell.lower() not in _ALL else ""
+        return know, _tell(tell)
     except ConfigError:
         return f"lock:{NOBODY_HEARS}", NOBODY_HEARS
 
@@ -195,6 +195,10 @@ def delete(wanted: str) -> str:
     lore().save(replace(book, facts=tuple(f for f in book.facts if fact not in (None, f))))
     what = f"Fact {fact.id}" if fact else f"Book {book.name}"
     return f"{what} is deleted."
+
+
+def _tell(text: str) -> str:
+    return "" if text.strip().lower() in ("", *_ALL) else _lock(text.strip())
 
 
 class _Lock(Values):
@@ -226,7 +230,7 @@ def set_know(wanted: str, text: str, place: DefaultObject | None) -> str:
 
 def set_tell(wanted: str, text: str) -> str:
     """Say who may hear a fact or a book: `everybody`, or a lock; returns a sentence."""
-    tell = "" if text.strip().lower() in _ALL else _lock(text.strip())
+    tell = _tell(text)
     return f"{change(wanted, tell=tell)} Told to {tell or 'everybody'}."
 
 

@@ -24,6 +24,7 @@ from evennia_ai.staff.acts import Acts, line_state
 from evennia_ai.staff.configuration import Tuning, option_called
 from evennia_ai.staff.explanation import (
     explanation,
+    holds,
     is_reply,
     newest_lines,
     spoken,
@@ -71,7 +72,7 @@ def talk(visit: Visit) -> Steps[Shown]:
     """What was said, newest first, by words, speaker and channel; older ones before an id."""
     name, speaks = visit.assistant.own_name, visit.assistant.tools.traits.speaks
     wants = {key: visit.asked.get(key, "").strip() for key in ("who", "channel", "q")}
-    who, words, channels = wants["who"].casefold(), wants["q"].casefold(), {wants["channel"]}
+    who, channels = wants["who"].casefold(), {wants["channel"]}
 
     def fits(message: Message) -> bool:
         channels.add(message.channel)
@@ -79,7 +80,7 @@ def talk(visit: Visit) -> Steps[Shown]:
             not message.is_summary
             and who in speaker_label(message, name).casefold()
             and wants["channel"] in ("", message.channel)
-            and words in spoken(message, speaks).casefold()
+            and holds(spoken(message, speaks), wants["q"])
         )
 
     before = visit.asked.get("before", "")
