@@ -10,7 +10,6 @@ from evennia_ai.assistant_character import BODY, OWNER_LOCKS, AssistantMixin
 from evennia_ai.assistant_script import all_assistants
 from evennia_ai.errors import Refusal
 from evennia_ai.language.script import folded, normalized
-from evennia_ai.staff.status import room_name
 
 NAME_CHARS = 40
 # Marks that commands and prompts are written with stand in no name.
@@ -48,13 +47,15 @@ def bearer_of(name: str) -> str:
     Neither assistants nor players and other characters may be mistaken for a new assistant.
     """
     wanted = folded(name)
-    for script in all_assistants():
-        if folded(script.own_name) == wanted:
-            return f"an assistant called {script.own_name}, in {room_name(script.obj)},"
+    assistants = [script.own_name for script in all_assistants()]
     accounts = AccountDB.objects.values_list("username", flat=True)
     characters = DefaultCharacter.objects.all_family().values_list("db_key", flat=True)
-    for kind, keys in (("an account", accounts), ("a character", characters)):
-        for key in keys.iterator():
+    for kind, keys in (
+        ("an assistant", assistants),
+        ("an account", accounts),
+        ("a character", characters),
+    ):
+        for key in keys:
             if folded(key) == wanted:
                 return f"{kind} called {key}"
     return ""

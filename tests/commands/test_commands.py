@@ -164,7 +164,7 @@ class TestCreate(CommandLineTest):
 
     def test_bad_names(self):
         """Names that are taken, in any case, with markup or signs, or too long, are refused."""
-        self.assertTold("ai/create aria", "There is an assistant called Aria, in Room, already.")
+        self.assertTold("ai/create aria", "There is an assistant called Aria already.")
         for name in ("|rRed", "a=b", "#12", "x" * 41, "{name}", "Ann,Bob", "-"):
             with self.subTest(name=name):
                 self.assertTold(f"ai/create {name}", "cannot be a name")
