@@ -20,7 +20,6 @@ READS = {
 }
 ALLOWED = {
     "staff/cards.py": "whether there is a history: old talk goes into none",
-    "staff/doctor.py": "nothing of it: reading puts aside what is none",
     "staff/status.py": "counts",
     "staff/acts.py": "ids of summaries, to have them made again",
     "turns/agent_loop.py": "the request of the turn itself",
