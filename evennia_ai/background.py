@@ -53,13 +53,13 @@ def _begin() -> None:
         step.callback(None)
 
 
-def pause(seconds: float = 0.0) -> Deferred[None]:
+def pause(reactor: IReactorTime | None = None, seconds: float = 0.0) -> Deferred[None]:
     """Give everything else on the reactor a turn; fires after at least `seconds`.
 
     Of the steps that go on at once only one does in a turn of the reactor.
     """
-    if seconds:
-        return deferLater(cast(IReactorTime, _default_reactor()), seconds)
+    if reactor is not None or seconds:
+        return deferLater(reactor or cast(IReactorTime, _default_reactor()), seconds)
     step: Deferred[None] = Deferred()
     _steps.append(step)
     if len(_steps) == 1:

@@ -36,7 +36,7 @@ names = ("litellm", "mem0", "numpy", "openai", "model2vec", "qdrant_client")
 loaded = [name for name in names if name in sys.modules]
 startstop.at_server_cold_stop()
 wait_for(services.close())
-wait_for(__import__("evennia_ai.background").background.pause(0.5))
+wait_for(__import__("evennia_ai.background").background.pause(None, 0.5))
 print(json.dumps([type(mind).__name__, len(hits), bool(reply.content), loaded]))
 """
 
