@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 # Attributes without a category that hold talk or what was made of it. Those with a category
 # whose name begins with `CATEGORIES` do as well.
 LIFE = {HISTORY, TAIL, JOURNAL, WAITING, QUARANTINE}
-LIFE |= {"event_queue", "compaction_outbox", "last_extraction", "summaries_stale"}
+LIFE |= {"compaction_outbox", "last_extraction", "summaries_stale"}
 CATEGORIES = "ai_"
 # Evennia checks them for code that names an `accessing_obj`.
 LOCKS = "attrread:perm(Admin);attredit:perm(Admin)"

@@ -20,12 +20,12 @@ from evennia_ai.history.messages import utc_iso
 from evennia_ai.options import OPTIONS, check_option
 from evennia_ai.privacy.export import export_folder, write_export
 from evennia_ai.staff.configuration import Tuning
-from evennia_ai.turns.assistant import SCRIPT
+from evennia_ai.turns.assistant import QUEUE, SCRIPT
 from evennia_ai.turns.waiting import KEY as WAITING
 
 # What an imported assistant does not take: it begins switched on, with nothing waiting and with
 # nobody of another game to report to.
-NOT_TAKEN = ("enabled", "event_queue", WAITING)
+NOT_TAKEN = frozenset(("enabled", QUEUE, WAITING))
 _Id = Annotated[str, StringConstraints(pattern=r"^[os]\d+\.\w+$")]
 
 
@@ -168,7 +168,7 @@ def import_assistant(
                     except ConfigError as error:
                         report.append(f"Not taken: {error}")
                 elif is_life(row.key, row.category) or (row.category, row.key) in SCRIPT:
-                    if row.key not in NOT_TAKEN:
+                    if NOT_TAKEN.isdisjoint((row.key, row.category)):
                         store.set(row.key, row.value, row.category)
                 elif owner is body and row.key != "desc" and row.category is None:
                     left.append(row.key)

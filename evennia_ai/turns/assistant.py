@@ -93,17 +93,10 @@ _UNSET = object()
 VERSION = 1
 VERSION_KEY = "schema_version"
 AWAKE, SLEEP = "awake", "sleep"
-# Where the queue of heard lines is kept: its first page, and the category of the others.
-QUEUE, MORE_QUEUE = "event_queue", "ai_queue"
-# Lines on a page of the queue: one more line writes its page, not the whole queue.
-QUEUE_PAGE = 16
+# The category of the pages on which heard lines wait, and how many one holds: a further line writes
+# the newest page, not the whole queue.
+QUEUE, QUEUE_PAGE = "ai_queue", 16
 Place = tuple[str | None, str]
-
-
-def _queue_place(number: int) -> tuple[str, str | None]:
-    if not number:
-        return QUEUE, None
-    return f"{number:06d}", MORE_QUEUE
 
 
 # What the Attributes of the script hold that this package writes and others may change.
@@ -121,7 +114,6 @@ _KINDS: Mapping[str, Any] = {
     "routine_alert": str,
     "compaction_outbox": list[str],
     "nights_done": dict[str, Any],
-    QUEUE: list[dict[str, Any]],
     WAITING: WaitingCalls,
     "initiative_used": Used,
     QUARANTINE: Quarantined,
@@ -212,7 +204,7 @@ class StateHandler:
         self._shared: tuple[Layer, ...] = ()
         self.configuration = Configuration()  # as it was last read
         self._pinned: AssistantConfig | None = None
-        self._queue: dict[int, list[Message]] | None = None  # the saved queue, by pages
+        self._queue: dict[str, list[Message]] | None = None  # the saved queue, by pages
         self.store.preload((*OPTIONS, *RUNTIME_KEYS))
 
     @contextmanager
@@ -272,39 +264,36 @@ class StateHandler:
 
         One put in by hand is no event: it could be an order in the name of somebody else.
         """
-        return [event for page in self._load_queue().values() for event in page]
+        return [event for page in self._load_pages().values() for event in page]
 
-    def _load_queue(self) -> dict[int, list[Message]]:
-        """The stored pages of the queue by number, the first under `QUEUE`."""
-        numbers = (int(key) for key in self.store.keys(MORE_QUEUE) if key.isdigit())
+    def _load_pages(self) -> dict[str, list[Message]]:
+        """The stored pages of the queue; the key of each is the id of a line on it."""
         pages = {}
-        for number in (0, *sorted(numbers)):
-            items = self.store.get_own(*_queue_place(number))
-            pages[number] = each_readable(items, Message.from_dict, [])
+        for key in self.store.keys(QUEUE):
+            pages[key] = each_readable(self.store.get_own(key, QUEUE), Message.from_dict, [])
         return pages
 
     def save_queue(self, events: Sequence[Message]) -> None:
         """Save the events not yet in the history: the pages on which something changed."""
         before = self._queue
         if before is None:
-            before = self._load_queue()
-        waiting, pages = {event.id: event for event in events}, dict[int, list[Message]]()
-        for number, page in before.items():
-            pages[number] = [waiting.pop(e.id) for e in page if e.id in waiting]
-        last = max((number for number, page in pages.items() if page), default=0)
+            before = self._load_pages()
+        waiting, pages = {event.id: event for event in events}, dict[str, list[Message]]()
+        for key, page in before.items():
+            pages[key] = [waiting.pop(event.id) for event in page if event.id in waiting]
+        newest = max(pages, default="")
         for event in waiting.values():
-            if len(pages.setdefault(last, [])) >= QUEUE_PAGE:
-                last += 1
-            pages.setdefault(last, []).append(event)
+            if not newest or len(pages[newest]) >= QUEUE_PAGE:
+                newest = event.id
+            pages.setdefault(newest, []).append(event)
+        # The newest stays where it is empty, so that the next line need not make an Attribute.
+        left = {key: page for key, page in pages.items() if page or key == newest}
         self._queue = None  # what is stored, if a transaction around this is rolled back
         with self.store.transaction():
-            for number, page in pages.items():
-                key, category = _queue_place(number)
-                if category and not page:
-                    self.store.delete(key, category)
-                elif page != before.get(number, []):
-                    self.store.set(key, as_plain(page), category)
-        left = {number: page for number, page in pages.items() if page or not number}
+            self.store.delete_all(pages.keys() - left.keys(), QUEUE)
+            for key, page in left.items():
+                if page != before.get(key):
+                    self.store.set(key, as_plain(page), QUEUE)
         self.store.on_commit(partial(setattr, self, "_queue", left))
 
     def configure(self, values: Mapping[str, object], unset: Collection[str] = ()) -> None:

@@ -82,7 +82,7 @@ class TestEndlessLoops(AssistantTest):
         self.say("Aria, can you hear me?")
         running = self.script.at_tick()
         self.assertFalse(running.called)
-        self.assertEqual(len(self.script.db.event_queue), 1)
+        self.assertEqual(len(self.script.state.load_queue()), 1)
         self.script.stop_thinking()
         self.assertEqual(wait_for(running), "cancelled")
 

@@ -178,10 +178,10 @@ class TestBuilders(StoredLifeTest):
     def test_objects_in_it(self):
         """Texts beside game objects are sealed; what is plain comes back as it was."""
         store = AttributeStore(self.script)
-        store.set("event_queue", [{"content": SECRET, "who": self.char1}])
-        self.assertNotIn(SECRET, str(self.script.db.event_queue))
+        store.set("last_extraction", [{"content": SECRET, "who": self.char1}])
+        self.assertNotIn(SECRET, str(self.script.db.last_extraction))
         value = [{"content": SECRET, "list": ({1}, [SECRET])}]
-        for key in ("event_queue", "summaries_stale"):
+        for key in ("last_extraction", "summaries_stale"):
             store.set(key, value)
             self.assertNotIn(SECRET, str(self.script.attributes.get(key)))
             self.assertEqual(store.get(key), value)

@@ -8,7 +8,7 @@ from evennia_ai.turns.assistant import SCRIPT, is_sound
 CASES = {
     (None, "enabled"): ([True, False, None], [1, "off"]),
     (None, "operating_mode"): (["awake", "sleep"], ["dead", [5]]),
-    (None, "event_queue"): ([[], [{"id": "m1", "content": "x"}]], [[5], {"x": 1}]),
+    (None, "summaries_stale"): ([[], ["s1"]], [[5], {"x": 1}]),
     (None, "last_sleep"): (
         [{"at": 5.0, "steps": {"a": {"success": True}}}],
         [{"at": float("inf"), "steps": {}}, {"at": 5.0, "steps": {"a": 5}}, 7],

@@ -100,7 +100,7 @@ class TestAwakeTick(AssistantTest):
         self.say("are you there?")
         self.assertEqual(wait_for(self.script.at_tick()), "late")
         # What is being answered, and what came meanwhile.
-        self.assertEqual(len(self.script.db.event_queue), 2)
+        self.assertEqual(len(self.script.state.load_queue()), 2)
         self.model.release()
         wait_for(first)
         self.assertEqual(len(self.contents()), 2)
