@@ -79,10 +79,6 @@ class ScriptedModel:
         calls = tuple(cast(ChatToolCall, dict(call)) for call in answer)
         return succeed(replace(reply, tool_calls=calls))
 
-    def probe(self, model: str) -> "Deferred[ModelReply]":
-        reply = ModelReply(content="ready", model=model, prompt_tokens=16, cost=0.0)
-        return succeed(replace(reply, completion_tokens=1))
-
     def trial(self, model: str) -> "Deferred[ModelReply]":
         return succeed(ModelReply(content="", model=model, attempts=0, cost=0.0))
 

@@ -15,7 +15,7 @@ def as_read(reply, request):
     answer = read(reply.content, request.called, request.reported)
     calls = tuple(tool_call(new_id("call_"), *each) for each in answer.calls)
     calls = reply.tool_calls or calls
-    return replace(reply, content=answer.text, tool_calls=calls, thought=answer.thought)
+    return replace(reply, content=answer.text, tool_calls=calls)
 
 
 class ScriptedModel(testing.ScriptedModel):

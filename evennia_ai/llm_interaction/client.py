@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 from twisted.internet.defer import Deferred
@@ -32,10 +33,11 @@ from evennia_ai.llm_interaction.failures import Failure, failure_of
 from evennia_ai.llm_interaction.models import Model, Models
 from evennia_ai.llm_interaction.profiles import ModelProfile, taught
 from evennia_ai.llm_interaction.servers import SHOWN, ask_server, is_near
-from evennia_ai.llm_interaction.tokens import TokenCounter
+from evennia_ai.llm_interaction.tokens import counter_for
 from evennia_ai.llm_interaction.trial import TRIAL, speech_of
 from evennia_ai.llm_interaction.values import (
     FORM,
+    PROBE,
     READ_AHEAD,
     SPEAKS_AND_CALLS,
     ModelFacts,
@@ -51,8 +53,6 @@ _log = Logger(namespace="evennia_ai.model")
 _OFFLINE_GRACE_S = 5.0
 # Longest time of one call of a trial.
 TRIAL_S = 30.0
-# Longest time of a probe.
-PROBE_S = 20.0
 # Longest wait for a try. If the server asks for more, the next model is tried at once.
 _MOST_WAIT_S = 30.0
 # A server is asked for its window again after this long: it may have been started anew.
@@ -61,8 +61,6 @@ _ASK_AGAIN_S = 300.0
 # LiteLLM keeps connections and a task on the loop it is first used from: one loop serves all
 # clients of the process.
 _thread = AsyncioThread("evennia-ai-model")
-# For what a provider did not count.
-_count = TokenCounter("gpt-4")
 
 
 class ModelClient:
@@ -92,7 +90,7 @@ class ModelClient:
         self._clock = clock
         self._pause_s = pause_s
         self.models = Models(clock, profiles)
-        self._caller: wire.Caller | None = None
+        self._litellm: ModuleType | None = None
         self._in_flight: set[Deferred[Any]] = set()
 
     def complete(self, request: ModelRequest) -> Deferred[ModelReply]:
@@ -106,13 +104,6 @@ class ModelClient:
     def warm_up(self) -> Deferred[None]:
         """Load what is slow and ask the server for its window; fires when calls will be quick."""
         return self._start(self._warm_up())
-
-    def probe(self, model: str) -> Deferred[ModelReply]:
-        """Ask a model for one word, once, even one that is left alone; fires with its reply.
-
-        Fails with `ModelError`, whose text is one line for people, keys masked.
-        """
-        return self._start(self._probe(model))
 
     def trial(self, model: str) -> Deferred[ModelReply]:
         """Find out whether a model talks well with tools and calls them; what is found is kept.
@@ -131,19 +122,17 @@ class ModelClient:
 
     def facts(self, model: str) -> ModelFacts:
         """What is known of a model now."""
-        if self._caller is None and model.startswith(wire.OFFLINE_PREFIX):
-            return ModelFacts(price=(0.0, 0.0))
-        if self._caller is None:
+        if self._litellm is None:
             return ModelFacts()
         where = self._endpoint(model, model)
         known = self.models[where.model]
-        speech, flags = known.profile.speech, known.profile.flags
-        calls_tools = None
+        speech, calls_tools = known.profile.speech, None
         if speech:
-            calls_tools = speech == FORM or (speech == SPEAKS_AND_CALLS and "no_tools" not in flags)
-        price = wire.price_of(self._caller.litellm, where)
+            may_call = speech == SPEAKS_AND_CALLS and "no_tools" not in known.profile.flags
+            calls_tools = speech == FORM or may_call
+        price = wire.price_of(self._litellm, where)
         return ModelFacts(
-            known.window(wire.window_of(self._caller.litellm, where.model)),
+            known.window(wire.window_of(self._litellm, where.model)),
             calls_tools=calls_tools,
             profile=tuple(known.profile.said()),
             price=price,
@@ -161,66 +150,69 @@ class ModelClient:
 
         return deferred.addBoth(end)
 
-    def _ready(self) -> wire.Caller:
-        """The caller, LiteLLM imported. On the background thread, where it may block."""
-        if self._caller is None:
-            self._caller = wire.Caller(wire.load())
-        return self._caller
+    def _ready(self) -> ModuleType:
+        """LiteLLM, imported. On the background thread, where it may block."""
+        if self._litellm is None:
+            self._litellm = wire.load()
+        return self._litellm
 
     async def _warm_up(self) -> None:
-        await wire.rehearse(self._ready().litellm)
-        await asyncio.to_thread(_count, "warm")
+        await wire.rehearse(self._ready())
+        await asyncio.to_thread(counter_for)
         if self._home:
             await self._look_up(self._endpoint(self._home, self._home))
 
     def _endpoint(self, model: str, home: str) -> wire.Endpoint:
-        return wire.endpoint(self._ready().litellm, model, self._home or home, *self._address)
+        return wire.endpoint(self._ready(), model, self._home or home, *self._address)
 
     async def _complete(self, request: ModelRequest) -> ModelReply:
         began = self._clock()
         failures: dict[str, Failure] = {}
         outcomes: list[ModelReply | Failure] = []  # of every HTTP call
         names, ends = (request.model, *request.fallback_models), began + request.within_s
-        for place, name in enumerate(names):
+        for name in names:
             where = self._endpoint(name, request.model)
             model = await self._look_up(where)
-            has_next = request.has_next or place + 1 < len(names)
+            has_next = request.has_next or name != names[-1]
             # A request that nobody else would answer waits for the end of its model's rest.
-            most_wait_s = 0.0
-            if not (has_next or request.is_own):
+            rest_s, most_wait_s = model.rest_s, 0.0
+            if request.purpose == PROBE:
+                rest_s = 0.0
+            elif not (has_next or request.is_own):
                 most_wait_s = max(0.0, min((ends - self._clock()) / 2, _MOST_WAIT_S))
             size = request.prompt_tokens
-            if place:  # nobody has made room for the reply yet
+            if failures:  # nobody has made room for the reply yet
                 size += request.max_tokens
-            window = model.window(wire.window_of(self._ready().litellm, where.model))
+            window = model.window(wire.window_of(self._ready(), where.model))
+            outcome: ModelReply | Failure
             if request.prompt_tokens and window and size > window.tokens:
-                outcome: ModelReply | Failure = Failure("context_window")
-            elif model.rest_s > most_wait_s:
+                outcome = Failure("context_window")
+            elif rest_s > most_wait_s:
                 outcome = Failure("breaker_open")
             else:
                 # Not all that wait ask in the same moment.
-                await asyncio.sleep(model.rest_s * random.uniform(1.0, 1.1))
+                await asyncio.sleep(rest_s * random.uniform(1.0, 1.1))
                 outcome = await self._ask(request, where, ends, has_next, outcomes)
             if isinstance(outcome, ModelReply):
-                tokens = outcome.prompt_tokens or request.prompt_tokens
-                reply = replace(outcome, model=name, prompt_tokens=tokens)
-                return self._billed(reply, outcomes[:-1], began)
+                return self._billed(replace(outcome, model=name), outcomes[:-1], began)
             failures[name] = outcome
             said = f"`{name}`: {outcome.explained} ({request.purpose})"
             _thread.notify(_log.warn, "{said}", said=said)
-            if not place and outcome.does == "shrink":
+            if name == request.model and outcome.does == "shrink":
                 break  # a shorter prompt for this model is better than another model
-        raise _no_answer(failures)
+        told = ""
+        if request.purpose == PROBE:  # it quotes nobody's talk
+            told = wire.masked(" ".join(each.said for each in failures.values()), *self._address)
+        raise _no_answer(failures, told)
 
     def _billed(
         self, reply: ModelReply, before: Sequence[ModelReply | Failure], began: float
     ) -> ModelReply:
-        """A reply with the time since `began`, and with what the replies before it cost."""
-        if not reply.completion_tokens:
-            reply = replace(reply, completion_tokens=_count(reply.content))
+        """A reply with the time since `began`, and with what the calls before it cost."""
         replies = [reply, *(each for each in before if isinstance(each, ModelReply))]
-        figures = {**used(replies).figures(), "attempts": reply.attempts + len(before)}
-        return replace(reply, **figures, seconds=self._clock() - began)
+        attempts = sum(each.attempts for each in replies) + len(before) + 1 - len(replies)
+        figures = used(replies).figures()
+        return replace(reply, **figures, attempts=attempts, seconds=self._clock() - began)
 
     async def _look_up(self, where: wire.Endpoint) -> Model:
         """What is known of a model; its server is asked for the window, if that is due."""
@@ -262,7 +254,7 @@ class ModelClient:
                 limit_s = max(_OFFLINE_GRACE_S, limit_s)
             outcome = await self._attempt(where, request, limit_s, profile)
             outcomes.append(outcome)
-            if where.is_offline or request.purpose == READ_AHEAD:
+            if where.is_offline or request.purpose in (READ_AHEAD, PROBE):
                 return outcome
             new = taught(profile, request, outcome)
             if new != profile and share_s() and not request.is_own:
@@ -296,7 +288,7 @@ class ModelClient:
         outcome: ModelReply | Failure
         try:
             async with asyncio.timeout(limit_s):
-                outcome = await self._ready().call(where, request, profile)
+                outcome = await wire.call(self._ready(), where, request, profile)
         except Exception as error:  # noqa: BLE001 - LiteLLM raises dozens of kinds; all are sorted
             outcome = failure_of(error, wire.texts_of(request))
         if isinstance(outcome, ModelReply):
@@ -310,54 +302,37 @@ class ModelClient:
             model.next_lookup = -math.inf
         return outcome
 
-    async def _probe(self, model: str) -> ModelReply:
-        where, began = self._endpoint(model, model), self._clock()
-        request = ModelRequest(
-            model=model,
-            messages=({"role": "user", "content": "Answer with the one word: ready"},),
-            max_tokens=16,
-            timeout_s=PROBE_S,
-            purpose="probe",
-        )
-        known = await self._look_up(where)
-        outcome = await self._attempt(where, request, PROBE_S, known.profile)
-        if isinstance(outcome, ModelReply):
-            return self._billed(replace(outcome, model=model), (), began)
-        detail = f"`{model}`: {outcome.explained}"
-        if said := wire.masked(outcome.said, *self._address):
-            detail = f"{detail}. It said: {said}"
-        raise ModelError(detail, outcome.does == "wait", outcome.kind)
-
     async def _trial(self, model: str) -> ModelReply:
         where, began = self._endpoint(model, model), self._clock()
         known = self.models[where.model]
-        nothing = ModelReply(content="", model=model, attempts=0, cost=0.0)
-        if where.is_offline or known.profile.speech:
-            return nothing
         replies: list[ModelReply] = []
 
         async def ask(request: ModelRequest) -> ModelReply:
-            reply = await self._complete(request)
-            replies.append(reply)
-            return reply
+            replies.append(await self._complete(request))
+            return replies[-1]
 
-        try:
-            speech = await speech_of(ask, model, TRIAL_S)
-        except ModelError:
-            # What was asked is paid for; the rest is tried again later.
-            if not replies:
-                raise
-        else:
-            self.models.keep(where.model, replace(known.profile, speech=speech))
-        attempts = sum(reply.attempts for reply in replies)
-        figures = used(replies).figures()
-        return replace(nothing, **figures, attempts=attempts, seconds=self._clock() - began)
+        if not (where.is_offline or known.profile.speech):
+            try:
+                speech = await speech_of(ask, model, TRIAL_S)
+            except ModelError:
+                # What was asked is paid for; the rest is tried again later.
+                if not replies:
+                    raise
+            else:
+                self.models.keep(where.model, replace(known.profile, speech=speech))
+        nothing = ModelReply(content="", model=model, attempts=0, cost=0.0)
+        return self._billed(nothing, replies, began)
 
 
-def _no_answer(failures: Mapping[str, Failure]) -> ModelError:
-    """The error of models that did not answer, by name, in the order in which they were asked."""
+def _no_answer(failures: Mapping[str, Failure], told: str) -> ModelError:
+    """The error of models that did not answer, by name, in the order in which they were asked.
+
+    `told` is what their servers said, as far as it may be shown.
+    """
     rows = [f"`{name}`: {failure.explained}" for name, failure in failures.items()]
     said = f"no model answered: {'; '.join(rows)}"
+    if told:
+        said += f". It said: {told}"
     for name, failure in failures.items():
         if failure.does == "shrink":
             return WindowError(said, name)

@@ -16,14 +16,16 @@ import html
 import itertools
 import json
 import re
+from collections import ChainMap
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import regex
 from json_repair import repair_json
 
-from evennia_ai.history.stored import as_dicts
+from evennia_ai.history.stored import as_dicts, as_text
 
 # A longer reply is a runaway: its beginning is read.
 MOST_CHARS = 100_000
@@ -47,8 +49,6 @@ class Read:
     # Name and arguments of each call. The arguments are the text of a JSON object, or what was
     # written, where that cannot be read.
     calls: tuple[Call, ...] = ()
-    # Whether there was more than words: a text that held only marks is no answer.
-    thought: bool = False
 
 
 def read(text: str, tools: Tools = (), reported: bool = False) -> Read:
@@ -57,39 +57,40 @@ def read(text: str, tools: Tools = (), reported: bool = False) -> Read:
     Args:
         text: As it came from the model.
         tools: The names of the tools it may call. A call without marks is one only as the whole
-            text, and of one of these; in a report that may call none, any is, as it is no report
-            then.
+            text, and of one of these.
         reported: Whether the text reports what others said, as summaries do: a player who typed
             ``</think>`` must not erase what stands before, so that quoted marks stay.
     """
-    body = text[:MOST_CHARS].replace("\r\n", "\n").strip(_BLANKS)
+    body, calls = text[:MOST_CHARS].replace("\r\n", "\n").strip(_BLANKS), list[Call]()
+    if form := _form(body):
+        body, calls = form.text, _all_repaired(form.calls, tools)
     if reported:
-        rest = _REPORTED_THOUGHT.sub("", body)
-        calls = _of_report(rest, tools)
-        rest = rest.strip() * (not calls)
+        rest = _REPORTED_THOUGHT.sub("", body).strip()
+        if begun := _BEGUN.search(rest):
+            calls += _marked(rest[begun.start() :], tools)[0]
+        if not tools and rest.startswith(("{", "[")):  # a call is no report
+            tools = {name for name, _ in _payload(rest, ())}
+        calls = calls or _whole(rest, tools)
+        if calls:
+            rest = ""
     else:
-        body = _BROKEN_OFF.sub("", body)
         for pattern, instead in _ALIKE:
             body = pattern.sub(instead, body)
         body = _BARS.sub(lambda m: m[0].replace("\u2581", "_").replace("\uff5c", "|"), body)
         body, unclosed = _without_thoughts(_of_channels(body, tools))
         # Headers of its own turn are left out, and what stands behind the turn's end.
-        body = body.strip()
-        while opening := _TURN.match(body):
-            body = body[opening.end() :].lstrip()
-        if end := _TURN.search(body):
-            body = body[: end.start()].rstrip()
-        calls, rest = _calls(body, tools)
-        if not calls:  # a model that calls a tool in mid-thought closes only the call
-            calls = _marked(unclosed, tools)[0]
-        rest = _without_marks(rest)
-        if "&" in rest:
-            rest = _without_marks(html.unescape(rest))
-        inner = _unfenced(rest)
-        if re.match(r"\{\s*\"|\[\s*\{", inner):  # the words stand in an object of JSON
-            rest = _spoken(_loaded(inner)) or rest
-        rest = rest.strip()
-    return Read(rest, tuple(calls[:MOST_CALLS]), len(rest) < len(text.strip()))
+        body = _TURN.split(_HEADERS.sub("", body, 1), 1)[0]
+        made, rest = _marked(body, tools)
+        if not made and (made := _whole(_without_marks(body), tools)):
+            rest = ""
+        if made and _LABEL.fullmatch(rest):
+            rest = ""
+        # A model that calls a tool in mid-thought closes only the call.
+        calls += made or _marked(unclosed, tools)[0]
+        rest = _without_marks(rest).strip()
+        if re.match(r"(?:```\w*\s*)?(?:\{\s*\"|\[\s*\{)", rest):  # words in an object of JSON
+            rest = _spoken(_loaded(_unfenced(rest))).strip() or rest
+    return Read(rest, tuple(calls[:MOST_CALLS]))
 
 
 def replacements(*rows: str | tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
@@ -105,16 +106,13 @@ def replacements(*rows: str | tuple[str, str]) -> tuple[tuple[re.Pattern[str], s
 # Around a reply, some of them with no width.
 _BLANKS = " \t\r\n\ufeff\u200b\u2060"
 
-# A mark at the end of a reply that had become too long.
-_BROKEN_OFF = re.compile(
-    r"(?:(?:<[/|\uff5c]|(?<!\w)<)"
-    r"(?:[a-z_\u2581][\w|:.\-\u2581\uff5c]{0,40}(?:\s+\w*(?:=[^<>]{0,60})?)?)?"
-    r"|\[/?(?:TOOL[A-Z_]{0,20}|THINK|INST|tool_?\w{0,20}))\Z"
-)
-
 # Marks by one name each: signs for angles, bars and blanks, namespaces, attributes, letters' case.
 
 _ALIKE = replacements(
+    # a mark at the end of a reply that had become too long
+    r"(?-i:(?:<[/|\uff5c]|(?<!\w)<)"
+    r"(?:[a-z_\u2581][\w|:.\-\u2581\uff5c]{0,40}(?:\s+\w*(?:=[^<>]{0,60})?)?)?"
+    r"|\[/?(?:TOOL[A-Z_]{0,20}|THINK|INST|tool_?\w{0,20}))\Z",
     # a thought in a fence, or as a terminal shows it, and the switch of one
     r"\A(?s:```(?:think(?:ing)?|thoughts?|reasoning)\n.{0,5000}?\n```"
     r"|thinking\.{3}\n.{0,5000}?\n\.{3}\s?done thinking\.?)\s*",
@@ -183,6 +181,10 @@ _BARE = re.compile(
 _BEGINS = re.compile(
     rf"(?:\A|(?<=\|>)\s*)(?={_CHANNELS}|to=)|assistant(?={_CHANNELS})|\n(?={_CHANNELS}[ \t]*\n)"
 )
+# What stands before the first header, which was cut off.
+_HEADLESS = re.compile(
+    rf"\A(?:(?!{_HEADER.pattern}).)*(?:{_ENDED.pattern})\s*(?={_HEADER.pattern})", re.S
+)
 _EVERYBODY = ("assistant", "user", "all")
 
 
@@ -193,19 +195,13 @@ def _of_channels(text: str, tools: Tools) -> str:
         if bare["to"] and bare["to"] not in _EVERYBODY and not _called(bare[0], tools):
             return text
         text = _BEGINS.sub("<|end|><|channel|>", text)
-    first = _HEADER.search(text)
-    if first is None:
-        return text
 
     def spoken(channel: re.Match[str]) -> str:
         if called := _called(channel["header"], tools):
             return f"<function={called[-1]}>{channel['body']}</function>"
         return channel["body"] * ("final" in channel["header"])
 
-    before = text[: first.start()]
-    if _ENDED.search(before):
-        before = ""
-    return (before + _CHANNEL.sub(spoken, text[first.start() :])).strip()
+    return _CHANNEL.sub(spoken, _HEADLESS.sub("", text))
 
 
 def _called(header: str, tools: Tools) -> list[str]:
@@ -232,7 +228,10 @@ _OPENS = (
     rf"(?:<\s?(?:\w+:)?{_WORDS}\b[^<>]*>|\[(?:THINK|THINKING|REASONING)\]|\u25c1think\u25b7"
     rf"|<\|(?:start_|begin_of_)?{_WORDS}\|>|<\|inner_prefix\|>)"
 )
-_THOUGHT = re.compile(f"(?P<closes>{_CLOSES})|{_OPENS}", re.I)
+_THOUGHT = re.compile(f"{_CLOSES}|{_OPENS}", re.I)
+_WHOLE = re.compile(f"{_OPENS}(?:(?!{_OPENS}).)*?{_CLOSES}", re.I | re.S)
+_CLOSED = re.compile(_CLOSES, re.I)
+_OPENED = re.compile(_OPENS, re.I)
 # In a report a mark may be quoted, but at its beginning, or alone on a line.
 _REPORTED_THOUGHT = re.compile(
     rf"\A\s*(?:{_OPENS}.*?(?:{_CLOSES}|\Z)|(?:.*?\n)?[ \t]*{_CLOSES}[ \t]*(?=\n|\Z))\s*",
@@ -249,24 +248,16 @@ def _without_thoughts(text: str) -> tuple[str, str]:
     """Text without thoughts, and the thought at its end that is not closed.
 
     A closing mark without an opening one ends a thought that began with the text: some chat
-    templates swallow the first. One pass, so that hostile nesting costs no more.
+    templates swallow the first.
     """
-    words: list[str] = []
-    depth, at = 0, 0
-    for mark in _THOUGHT.finditer(text):
-        if not depth:
-            words.append(text[at : mark.start()])
-        depth += 1
-        if mark["closes"]:
-            depth -= 2
-        if depth < 0:
-            words, depth = [], 0
-        at = mark.end()
-    if not depth:
-        return "".join([*words, text[at:]]), ""
-    if answer := _ANSWER.search(text, at):
-        words.append(text[answer.end() :])
-    return "".join(words), text[at:]
+    text = _CLOSED.split(_WHOLE.sub("", text))[-1]
+    opened = _OPENED.search(text)
+    if opened is None:
+        return text, ""
+    words, thought = text[: opened.start()], text[opened.end() :]
+    if answer := _ANSWER.search(thought):
+        words += thought[answer.end() :]
+    return words, thought
 
 
 # The end of a turn, and the header of the next one. What stands behind is another's.
@@ -286,12 +277,15 @@ _TURN = re.compile(
     r"|\]~!?b[\[\]](?:ai|user|system)?|\[e~\["  # MiniMax
     r"|<(?:tool_response|(?:function|tool)_results?)>|^```tool_outputs?\b"  # a made-up result
     r"|</?s>|<(?:eos|bos|eot)>|\[/?INST\]|<</?SYS>>|<\[?end_of_text\]?>|\[(?:eot|end)\][ \t]*$"
-    r"|\A(?:assistant|model)(?:[ \t]*\n|\s*(?=<\|))"
+    r"|(?:\A|(?<=\|>))(?:assistant|model)(?:[ \t]*\n|\s*(?=<\|))"
     r"|(?<=[.!?\"\u2026\u201d*])assistant[ \t]*\n"  # a header without its marks
     r"|^###\s*(?:Instruction|Input|Response|Human|User|Assistant):?\s*$"
     r"|<role>\s*" + _ROLE + r"\s*</role>|(?<=[.!?\"\u2026\u201d*])\s(?-i:USER|HUMAN|GPT):",
     re.M | re.I,
 )
+
+# The headers before its own words.
+_HEADERS = re.compile(rf"\A(?:\s*(?:{_TURN.pattern}))*\s*", re.M | re.I)
 
 
 # Calls in marks: where one begins, and where it ends. The group `name` is a name in the mark.
@@ -326,6 +320,8 @@ _MARKS_OF_CALLS = "|".join(
     rf"(?:{first})(?P<body>.*?)(?:(?P<end>{last})|\Z)" for first, last in _MARKED
 )
 _CALL = regex.compile(_MARKS_OF_CALLS, re.M | re.I | re.S)
+# One that begins a line: in a report others are quoted.
+_BEGUN = regex.compile(rf"^[ \t]*(?={_MARKS_OF_CALLS})", re.M | re.I | re.S)
 # Agents that write the action as an object.
 _ACTION = re.compile(r"\A\s*+(?:(?:Question|Plan|Thought):.*?\n)?[ \t]*Action:\s*(?=[{\[`])", re.S)
 _FENCE = re.compile(r"\A\s*```[ \t]*\w*[ \t]*\n(?P<body>.*?)\n?[ \t]*(?:```\s*)?\Z", re.S)
@@ -336,30 +332,8 @@ _LABEL = re.compile(
 )
 
 
-def _calls(text: str, tools: Tools) -> tuple[list[Call], str]:
-    """The calls in a text without thoughts, and the rest of it."""
-    calls, rest = _marked(text, tools)
-    if not calls and (calls := _unmarked(_without_marks(text), tools)):
-        return calls, ""
-    if calls:
-        rest = "\n".join(filter(str.strip, rest.split("\n")))
-        if _LABEL.fullmatch(rest):
-            return calls, ""
-    return calls, rest
-
-
-def _of_report(text: str, tools: Tools) -> list[Call]:
-    """The calls that stand in place of a report: such as begin a line, or are the whole text."""
-    for mark in _CALL.finditer(text):
-        if not text[text.rfind("\n", 0, mark.start()) + 1 : mark.start()].strip():
-            return _marked(text[mark.start() :], tools)[0]
-    if not tools and re.match(rf"[\[{{]|{_NAME}\(", text):
-        tools = {name for name, _ in _payload(text, ())}
-    return _unmarked(text, tools)
-
-
 def _marked(text: str, tools: Tools) -> tuple[list[Call], str]:
-    """The calls in marks, and the rest of the text."""
+    """The calls in marks of a text without thoughts, and the rest of it."""
     if names := "|".join(map(re.escape, tools)):
         for form in _OF_TOOLS:
             pattern = re.compile(form.format(names=names), re.S | re.I)
@@ -367,28 +341,31 @@ def _marked(text: str, tools: Tools) -> tuple[list[Call], str]:
     calls: list[Call] = []
 
     def taken(mark: regex.Match[str]) -> str:
-        made: Iterable[Call] = _payload(mark["body"], tools)
+        made = [*_payload(mark["body"], tools)]
         if mark["name"]:
             made = [(mark["name"], mark["body"])]
-        before = len(calls)
-        if before < MOST_CALLS:
-            calls.extend(repaired(*each, tools) for each in made)
-        if len(calls) == before and mark["end"] is None:
-            return str(mark[0])
-        return ""
+        calls.extend(made)
+        if made or mark["end"] is not None:
+            return ""
+        return str(mark[0])
 
-    return calls, _CALL.sub(taken, text)
+    rest = _CALL.sub(taken, text)
+    return _all_repaired(calls, tools), rest
 
 
-def _unmarked(text: str, tools: Tools) -> list[Call]:
+def _whole(text: str, tools: Tools) -> list[Call]:
     """The calls of known tools that a whole text is; a name alone is a word, too."""
     body = _unfenced(_ACTION.sub("", text)).strip("`*")
     if body in tools and body != "noop":
         return []
-    made = [repaired(*each, tools) for each in _payload(body, tools)]
+    made = _all_repaired(_payload(body, tools), tools)
     if all(name in tools for name, _ in made):
         return made
     return []
+
+
+def _all_repaired(calls: Iterable[Call], tools: Tools) -> list[Call]:
+    return [repaired(*each, tools) for each in itertools.islice(calls, MOST_CALLS)]
 
 
 # What stands in a call: JSON, XML, Python, or a name and arguments.
@@ -458,45 +435,33 @@ def _of_values(value: object, tools: Tools) -> Iterator[Call]:
         if isinstance(inner, list | dict):
             yield from _of_values(inner, tools)
             continue
-        # A key without what it is the key of: ``tool_name``, ``Action_Input``.
-        keys = {_PREFIX.sub("", key.lower()): key for key in item}
-        key = next(
-            (key for key in _NAME_KEYS if key in keys and isinstance(item[keys[key]], str)), None
-        )
-        if key is None:
-            for name, arguments in item.items():  # {"say": {"text": …}}
-                if len(item) == 1 and isinstance(arguments, dict) and _known(name, tools) in tools:
-                    yield name, _dumped(arguments)
-            continue
-        others = dict(item)
-        name = others.pop(keys[key])
-        given = next((keys[each] for each in _ARGUMENT_KEYS if each in keys), None)
-        if given is not None:
-            yield name, _dumped(item[given] or {})
-        elif key == "name" and not others:
-            yield name, "{}"
-        elif key != "type" and _known(name, tools) in tools:  # {"action": "say", "text": …}
-            yield name, _dumped(others)
+        for name, given in item.items():  # {"say": {"text": …}}
+            if isinstance(given, dict) and _known(name, tools) in tools:
+                yield name, _dumped(given)
+        rest = dict(item)
+        name, given = _taken(rest, _NAME_KEYS), _taken(rest, _ARGUMENT_KEYS)
+        # {"name": "look"}, {"action": "say", "text": …}
+        is_call = given is not None or not rest or _known(str(name), tools) in tools
+        if isinstance(name, str) and is_call:
+            yield name, _dumped((rest if given is None else given) or {})
+
+
+def _taken(item: dict[str, Any], keys: Iterable[str]) -> Any:
+    """What stands under the first of some keys, also as ``tool_name``, ``Action_Input``."""
+    own = {_PREFIX.sub("", key.lower()): key for key in item}
+    return next((item.pop(own[key]) for key in keys if key in own), None)
 
 
 def _python(body: str) -> Iterator[Call]:
     """Calls written as Python: ``[say(text="Well met.")]``, ``say({text: "Hi."})``."""
-    try:
-        tree = ast.parse(body.rstrip("; \n"), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        try:
-            given = {}
-            if node.args:
-                given = _loaded(ast.unparse(node.args[0]))
-            if isinstance(given, dict):
-                named = {each.arg: ast.literal_eval(each.value) for each in node.keywords}
-                yield ast.unparse(node.func), _dumped({**given, **named})
-        except (ValueError, TypeError, SyntaxError, RecursionError):
-            continue
+    with suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        for node in ast.walk(ast.parse(body, mode="eval")):
+            if not isinstance(node, ast.Call):
+                continue
+            given = [_loaded(ast.unparse(each)) for each in node.args[:1]]
+            if all(isinstance(each, dict) for each in given):
+                given += [{each.arg: ast.literal_eval(each.value)} for each in node.keywords]
+                yield ast.unparse(node.func), _dumped(dict(ChainMap(*given)))
 
 
 def _arguments(body: str) -> Any:
@@ -525,37 +490,24 @@ def _arguments(body: str) -> Any:
 
 def _loaded(text: str) -> Any:
     """A JSON value, mended if need be; None if there is none."""
-    try:
-        return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        pass
-    if len(text) > REPAIRED_CHARS or text.count("{") + text.count("[") > MOST_OPENED:
-        return None
-    try:
-        return repair_json(text, return_objects=True, skip_json_loads=True)
-    except (ValueError, RecursionError):
-        return None
+    with suppress(ValueError, RecursionError):
+        if len(text) <= REPAIRED_CHARS and text.count("{") + text.count("[") <= MOST_OPENED:
+            return repair_json(text, return_objects=True)
+        return json.loads(text)
+    return None
 
 
 def _dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def folded(name: str) -> str:
-    """What makes a tool's name: its letters and digits, without a namespace before them."""
-    bare = re.split(r"[./:]", name.strip())[-1] or name
-    return re.sub(r"[^a-z0-9]", "", bare.lower())
-
-
 def _known(name: str, tools: Tools) -> str:
     """The tool that a name means, also miscased, prefixed, numbered or with a mark behind it."""
-    if name in tools:
-        return name
     parts = re.split(
         r"[./:]|__|^(?:functions?|tools?)_|_(?:tool|function)$", name.partition("<")[0]
     )
-    meant = {folded(tool): tool for tool in tools}
-    folds = map(folded, (name, *reversed(parts)))
+    meant = {re.sub(r"\W|_", "", tool.lower()): tool for tool in tools}
+    folds = (re.sub(r"\W|_", "", part.lower()) for part in (name, *reversed(parts)))
     return next((meant[each] for each in folds if each in meant), name)
 
 
@@ -592,6 +544,7 @@ _AROUND_ALL = re.compile(
 
 def _without_marks(text: str) -> str:
     """A text without marks, also such as are made by taking out others."""
+    text = html.unescape(text)
     for _ in range(3):
         text = _AROUND_ALL.sub(r"\g<inner>", text)
     while (shorter := _MARKS.sub("", _THOUGHT.sub("", text))) != text:
@@ -616,3 +569,19 @@ def _spoken(value: object, depth: int = MOST_DEPTH) -> str:
     texts = (value[key] for key in _SPOKEN_KEYS if isinstance(value.get(key), str))
     inner = (_spoken(each, depth - 1) for each in value.values())
     return next(filter(None, itertools.chain(texts, inner)), "")
+
+
+def _form(text: str) -> Read | None:
+    """What an object of words, pose and calls (`form`) says, the pose in stars before the words.
+
+    None for any other text.
+    """
+    value = _loaded(text) if text.startswith("{") else None
+    if not isinstance(value, dict) or not value.keys() <= {"say", "pose", "call"}:
+        return None
+    if isinstance(value.get("say"), dict):
+        return None  # a call by its name
+    said, pose = as_text(value.get("say")), as_text(value.get("pose"))
+    if pose := " ".join(pose.replace("*", " ").split()):
+        said = "\n".join(filter(None, (f"*{pose}*", said)))
+    return Read(said, tuple(_of_values(value.get("call"), ())))

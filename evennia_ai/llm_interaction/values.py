@@ -13,6 +13,8 @@ from evennia_ai.recall.values import Hit
 OFFLINE_MODEL = "offline/extractive"
 # The purpose of a request whose prompt is only to be read into the server's cache.
 READ_AHEAD = "read ahead"
+# The purpose of a request that only tries whether a model answers, also one that is left alone.
+PROBE = "probe"
 # How a model speaks and acts, as a trial finds: by native tool calls, by a JSON object of words and
 # call (`form`), or not at all.
 SPEAKS_AND_CALLS, FORM = "words and tool calls", "words and calls in a JSON object"
@@ -54,6 +56,14 @@ class ModelRequest:
     # Who asks for what: a request made again after a reload has the same one, and gets the reply of
     # the first. Empty for one that is not made again.
     key: str = ""
+
+
+def probe_request(model: str) -> ModelRequest:
+    """The request for one word: whether a model answers."""
+    asked = {"role": "user", "content": "Answer with the one word: ready"}
+    return ModelRequest(
+        model=model, messages=(asked,), max_tokens=16, timeout_s=20.0, within_s=20.0, purpose=PROBE
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,13 +110,11 @@ class ModelReply(Usage):
     model: str = ""  # the model that answered, by its name in the request
     attempts: int = 1  # HTTP calls made, failed ones and other models' included
     seconds: float = 0.0  # from the request to the reply
-    thought: bool = False  # whether there was more than words and calls: thoughts, marks
 
     @property
     def is_empty(self) -> bool:
         """Whether thoughts or marks used up the reply: it was no answer."""
-        is_lost = self.thought or self.finish_reason == "length"
-        is_lost = is_lost or self.completion_tokens > SILENT_TOKENS
+        is_lost = self.finish_reason == "length" or self.completion_tokens > SILENT_TOKENS
         return is_lost and not (self.content or self.tool_calls)
 
 

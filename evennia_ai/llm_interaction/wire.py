@@ -3,7 +3,6 @@
 Everything here runs on the client's background thread, never on the reactor's.
 """
 
-import asyncio
 import functools
 import importlib
 import json
@@ -13,8 +12,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
@@ -23,12 +21,11 @@ from evennia_ai.language.words import storable, storable_json, storable_value
 from evennia_ai.llm_interaction.bodies import plain_body
 from evennia_ai.llm_interaction.dialects import MOST_CALLS, Read, read, repaired
 from evennia_ai.llm_interaction.failures import Failure, failure_of_end, sorted_failure
-from evennia_ai.llm_interaction.form import read_form
 from evennia_ai.llm_interaction.profiles import UNKNOWN, ModelProfile, reshaped
 from evennia_ai.llm_interaction.servers import without_proxy
-from evennia_ai.llm_interaction.tokens import use_shipped_vocabularies
+from evennia_ai.llm_interaction.tokens import TokenCounter, use_shipped_vocabularies
 from evennia_ai.llm_interaction.tool_calls import ChatToolCall, tool_call
-from evennia_ai.llm_interaction.values import FORM, ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import ModelReply, ModelRequest
 
 _OFFLINE = "offline"
 OFFLINE_PREFIX = f"{_OFFLINE}/"
@@ -47,9 +44,9 @@ _CACHED = [
     {"location": "message", "index": -1},
 ]
 _OWN_SERVERS_ONLY = ("min_p", "repeat_penalty", "repetition_penalty")
-# The fields of a reply in which servers put what a model thought.
-_THOUGHTS = ("reasoning_content", "reasoning_details", "thinking")
 _EFFORTS = {"off": "none", "low": "low", "high": "high"}
+# For what a provider did not count.
+_count = TokenCounter("gpt-4")
 
 
 @dataclass(frozen=True)
@@ -164,131 +161,107 @@ def further_fields(request: ModelRequest, where: Endpoint) -> dict[str, Any]:
     return fields
 
 
-class Caller:
-    """Makes single calls, without retries, through LiteLLM."""
+async def call(
+    litellm: ModuleType, where: Endpoint, request: ModelRequest, profile: ModelProfile = UNKNOWN
+) -> ModelReply | Failure:
+    """Make one HTTP call through LiteLLM, in the shape of a profile.
 
-    def __init__(self, litellm: ModuleType):
-        self.litellm = litellm
-        self._clients: dict[Endpoint, Any] = {}
-        # The offline model computes instead of waiting: on the loop it would delay the HTTP
-        # calls, and on several threads the reactor would get too small a share of the lock.
-        self._offline = ThreadPoolExecutor(1, "evennia-ai-offline")
-
-    async def call(
-        self, where: Endpoint, request: ModelRequest, profile: ModelProfile = UNKNOWN
-    ) -> ModelReply | Failure:
-        """Make one HTTP call, in the shape of a profile; tokens that nobody counted are 0.
-
-        Raises whatever LiteLLM raises; see `failure_of`.
-        """
-        request = reshaped(request, profile)
-        options: dict[str, Any] = {
-            "model": where.model,
-            "api_base": where.api_base,
-            "api_key": where.api_key,
-            "stop": list(request.stop) or None,
-            profile.limit_field: request.max_tokens,
-            # The request's own timeout, not the time left: LiteLLM keeps one client per value.
-            "timeout": request.timeout_s,
-            "max_retries": 0,
-            "num_retries": 0,
-            **further_fields(request, where),
-        }
-        if "names_thinking" in profile.flags:
-            options.setdefault("extra_body", {})["enable_thinking"] = False
-        for name in profile.flags:
-            options.pop(name, None)
-            options.get("extra_body", {}).pop(name, None)
-        is_completion = request.api == "completion" and not where.is_offline
-        if where.provider == "openai" and (is_completion or where.api_base):
-            options["client"] = self._client(where)
-        if is_completion:
-            options["prompt"] = storable(request.prompt or "")
-            response = await self.litellm.atext_completion(**options)
-            return self._read(response, where, request)
-        asked = request.messages or ({"role": "user", "content": request.prompt or ""},)
-        options["messages"] = [dict(each) for each in storable_value(asked)]
-        options["tools"] = storable_value(request.tools) or None
+    Raises whatever LiteLLM raises; see `failure_of`.
+    """
+    request = reshaped(request, profile)
+    options: dict[str, Any] = {
+        "model": where.model,
+        "api_base": where.api_base,
+        "api_key": where.api_key,
+        "stop": request.stop or None,
+        profile.limit_field: request.max_tokens,
+        # The request's own timeout, not the time left: LiteLLM keeps one client per value.
+        "timeout": request.timeout_s,
+        "max_retries": 0,
+        "num_retries": 0,
+        **further_fields(request, where),
+    }
+    if "names_thinking" in profile.flags:
+        options.setdefault("extra_body", {})["enable_thinking"] = False
+    for name in profile.flags:
+        options.pop(name, None)
+        options.get("extra_body", {}).pop(name, None)
+    is_completion, ask = request.api == "completion" and not where.is_offline, litellm.acompletion
+    if is_completion:
+        options["prompt"], ask = request.prompt or "", litellm.atext_completion
+    else:
+        prompt = {"role": "user", "content": request.prompt or ""}
+        options |= {"messages": request.messages or (prompt,), "tools": request.tools or None}
         if _CLAUDE in where.model.lower():
             options["cache_control_injection_points"] = _CACHED
-        if where.is_offline:
-            work = functools.partial(self.litellm.completion, **options)
-            loop = asyncio.get_running_loop()
-            response = await loop.run_in_executor(self._offline, work)
-        else:
-            response = await self.litellm.acompletion(**options)
-        return self._read(response, where, request)
-
-    def _client(self, where: Endpoint) -> Any:
-        """A kept client: LiteLLM would make a new one for each text completion and leak it.
-
-        It gives odd bodies of replies as plain JSON, see `bodies`.
-        """
-        if where in self._clients:
-            return self._clients[where]
-        openai, httpx = importlib.import_module("openai"), importlib.import_module("httpx")
-
-        class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[name-defined,misc]
-            async def send(self, request: Any, **options: Any) -> Any:
-                response = await super().send(request, **options)
-                if not response.is_success:
-                    return response
-                body = plain_body(await response.aread())
-                headers = {"content-type": "application/json"}
-                return httpx.Response(200, headers=headers, content=body, request=request)
-
-        self._clients[where] = openai.AsyncOpenAI(
-            api_key=where.api_key,
-            base_url=where.api_base,
-            max_retries=0,
-            http_client=Client(base_url=where.api_base),
-        )
-        return self._clients[where]
-
-    def _read(self, response: Any, where: Endpoint, request: ModelRequest) -> ModelReply | Failure:
-        """LiteLLM's response, of a chat or a text completion, as a reply."""
-        raw = response.model_dump()
-        choice = as_dict(next(iter(as_list(raw.get("choices"))), None))
-        message, usage = as_dict(choice.get("message")), as_dict(raw.get("usage"))
-        if not message and "text" not in choice:
-            return Failure("bad_response")
-        if failure := _fault(choice, message):
-            return failure
-        text = storable(as_text(message.get("content", choice.get("text")))).strip()
-        for stop in request.stop:  # some servers know no stops
-            text = text.partition(stop)[0]
-        if request.stop:  # as prose has it: "Good evening," she says.
-            text = text.rstrip(" ,")
-        answer = Read(text)
-        if not where.is_offline:  # that one quotes what was said, marks and all
-            answer = _answer(text, request)
-        cost: float | None = 0.0
-        if not where.is_offline:
-            try:
-                cost = float(
-                    self.litellm.completion_cost(completion_response=response, model=where.model)
-                )
-            except Exception:  # noqa: BLE001 - LiteLLM raises a bare Exception for unpriced models
-                cost = None
-        # Out of the provider's cache, as OpenAI or as Anthropic names them.
-        cached = as_dict(usage.get("prompt_tokens_details")).get("cached_tokens")
-        return ModelReply(
-            content=answer.text,
-            tool_calls=_tool_calls(as_dicts(message.get("tool_calls")), answer.calls, request),
-            thought=answer.thought or any(message.get(name) for name in _THOUGHTS),
-            finish_reason=storable(as_text(choice.get("finish_reason")) or "stop"),
-            prompt_tokens=as_count(usage.get("prompt_tokens")),
-            completion_tokens=as_count(usage.get("completion_tokens")),
-            cost=cost,
-            cached_tokens=as_count(cached or usage.get("cache_read_input_tokens")),
-        )
+    options = storable_value(options)
+    if where.provider == "openai" and (is_completion or where.api_base):
+        options["client"] = _client(where)
+    return _read(litellm, await ask(**options), where, request)
 
 
-def _answer(text: str, request: ModelRequest) -> Read:
-    """The words and calls of a text, which may be the object that was asked for."""
-    if request.speech == FORM and (form := read_form(text, request.called)):
-        return replace(read(form.text, {}, request.reported), calls=form.calls)
-    return read(text, request.called, request.reported)
+@functools.lru_cache(maxsize=64)
+def _client(where: Endpoint) -> Any:
+    """A kept client: LiteLLM would make a new one for each text completion and leak it.
+
+    It gives odd bodies of replies as plain JSON, see `bodies`.
+    """
+    openai, httpx = importlib.import_module("openai"), importlib.import_module("httpx")
+
+    class Client(openai.DefaultAsyncHttpxClient):  # type: ignore[name-defined,misc]
+        async def send(self, request: Any, **options: Any) -> Any:
+            response = await super().send(request, **options)
+            if not response.is_success:
+                return response
+            body = plain_body(await response.aread())
+            headers = {"content-type": "application/json"}
+            return httpx.Response(200, headers=headers, content=body, request=request)
+
+    return openai.AsyncOpenAI(
+        api_key=where.api_key,
+        base_url=where.api_base,
+        max_retries=0,
+        http_client=Client(base_url=where.api_base),
+    )
+
+
+def _read(
+    litellm: ModuleType, response: Any, where: Endpoint, request: ModelRequest
+) -> ModelReply | Failure:
+    """LiteLLM's response, of a chat or a text completion, as a reply."""
+    raw = storable_value(response.model_dump())
+    choice = as_dict(next(iter(as_list(raw.get("choices"))), None))
+    message, usage = as_dict(choice.get("message")), as_dict(raw.get("usage"))
+    if not message and "text" not in choice:
+        return Failure("bad_response")
+    if failure := _fault(choice, message):
+        return failure
+    text = as_text(message.get("content", choice.get("text"))).strip()
+    for stop in request.stop:  # some servers know no stops
+        text = text.partition(stop)[0]
+    if request.stop:  # as prose has it: "Good evening," she says.
+        text = text.rstrip(" ,")
+    answer = Read(text)
+    cost: float | None = 0.0
+    if not where.is_offline:  # that one quotes what was said, marks and all
+        answer = read(text, request.called, request.reported)
+        try:
+            cost = float(litellm.completion_cost(completion_response=response, model=where.model))
+        except Exception:  # noqa: BLE001 - LiteLLM raises a bare Exception for unpriced models
+            cost = None
+    made = as_dicts(message.get("tool_calls"))
+    thoughts = as_text(message.get("reasoning_content"))
+    # Out of the provider's cache, as OpenAI or as Anthropic names them.
+    cached = as_dict(usage.get("prompt_tokens_details")).get("cached_tokens")
+    return ModelReply(
+        content=answer.text,
+        tool_calls=_tool_calls(made[:MOST_CALLS], answer.calls, request),
+        finish_reason=as_text(choice.get("finish_reason")) or "stop",
+        prompt_tokens=as_count(usage.get("prompt_tokens")) or request.prompt_tokens,
+        completion_tokens=as_count(usage.get("completion_tokens")) or _count(thoughts + text),
+        cost=cost,
+        cached_tokens=as_count(cached or usage.get("cache_read_input_tokens")),
+    )
 
 
 def _fault(choice: Mapping[str, Any], message: Mapping[str, Any]) -> Failure | None:
@@ -310,21 +283,19 @@ def _tool_calls(
     used = {""}
     for message in request.messages:
         used.update(str(call["id"]) for call in as_dicts(message.get("tool_calls")))
-    ids = [""] * len(written)
+    rows = [("", *call) for call in written]
     if made:
-        made = made[:MOST_CALLS]
-        ids = [storable(as_text(call.get("id"))) for call in made]
-        functions = [as_dict(call.get("function")) for call in made]
-        written = [
-            repaired(as_text(each.get("name")), as_text(each.get("arguments")), request.called)
-            for each in functions
-        ]
+        rows = []
+    for call in made:
+        function = as_dict(call.get("function"))
+        name, arguments = as_text(function.get("name")), as_text(function.get("arguments"))
+        rows.append((as_text(call.get("id")), *repaired(name, arguments, request.called)))
     calls = []
-    for call_id, (name, arguments) in zip(ids, written, strict=True):
+    for call_id, name, arguments in rows:
         if call_id in used:
             call_id = "call_" + secrets.token_hex(12)
         used.add(call_id)
-        calls.append(tool_call(call_id, storable(name), storable_json(arguments)))
+        calls.append(tool_call(call_id, name, storable_json(arguments)))
     return tuple(calls)
 
 

@@ -17,7 +17,13 @@ from evennia_ai.errors import SpendError
 from evennia_ai.history.messages import utc_iso
 from evennia_ai.history.stored import as_amount, as_count, as_time
 from evennia_ai.llm_interaction.client import ModelClient
-from evennia_ai.llm_interaction.values import OFFLINE_MODEL, ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import (
+    OFFLINE_MODEL,
+    PROBE,
+    ModelReply,
+    ModelRequest,
+    probe_request,
+)
 from evennia_ai.options import UNITS, WINDOWS
 
 # Of a limit by the minute.
@@ -347,8 +353,8 @@ class SharedSpend:
         return self._setting() is None
 
     def probe(self, client: ModelClient, model: str, now: float) -> Deferred[ModelReply]:
-        """Try a model as `ModelClient.probe`, counted for the game; `SpendError` at its cap."""
-        return self._for_game("probe", client.probe, model, now)
+        """Ask a model for one word, counted for the game; `SpendError` at its cap."""
+        return self._for_game(PROBE, lambda name: client.complete(probe_request(name)), model, now)
 
     def try_out(
         self, client: ModelClient, model: str, now: float, then: Callable[[], Deferred[None]]

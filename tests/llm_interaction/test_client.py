@@ -12,7 +12,7 @@ from evennia_ai.errors import ModelError
 from evennia_ai.llm_interaction import wire
 from evennia_ai.llm_interaction.client import ModelClient
 from evennia_ai.llm_interaction.dialects import MOST_CHARS
-from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest
+from evennia_ai.llm_interaction.values import READ_AHEAD, ModelReply, ModelRequest, probe_request
 from evennia_ai.turns.tools.base import Text, function_schema
 from tests import loopback
 from tests.loopback import HANG, RESET, TRUNCATED, LoopbackServer, failure, rate_limited, text
@@ -610,7 +610,7 @@ class TestSecretsAndProbes(LoopbackCase):
         """A failing probe says what is wrong in one line, with the key masked, after one try."""
         self.server.script(failure(401, f"Bad key {KEY}"))
         with self.assertRaisesRegex(ModelError, "EVENNIA_AI_LLM_API_KEY") as caught:
-            wait_for(self.client.probe("any"))
+            wait_for(self.client.complete(probe_request("any")))
         self.assertEqual(caught.exception.kind, "auth")
         self.assertNotIn(KEY, str(caught.exception))
         self.assertEqual(len(self.server.requests), 1)
@@ -620,7 +620,7 @@ class TestSecretsAndProbes(LoopbackCase):
         self.server.script(failure(402))
         self.fail()
         self.assertEqual(self.fail().kind, "breaker_open")
-        self.assertTrue(wait_for(self.client.probe("any")).content)
+        self.assertTrue(wait_for(self.client.complete(probe_request("any"))).content)
         self.assertLessEqual(self.server.bodies[-1]["max_tokens"], 16)
         self.assertEqual(self.ask().model, "any")
 

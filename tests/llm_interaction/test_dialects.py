@@ -9,7 +9,7 @@ import unittest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evennia_ai.llm_interaction.dialects import MOST_CALLS, folded, read, repaired
+from evennia_ai.llm_interaction.dialects import MOST_CALLS, read, repaired
 from evennia_ai.llm_interaction.reply import MACHINE_TEXT, fault
 from tests.growth import assert_not_square
 from tests.strategies import FEW
@@ -318,7 +318,6 @@ class TestRead(unittest.TestCase):
             with self.subTest(name):
                 answer = read(text, TOOLS)
                 self.assertEqual((answer.text, answer.calls), (S, ()))
-                self.assertTrue(answer.thought)
 
     def test_called(self):
         """Each form is one call of the tool with its arguments, and nothing is said."""
@@ -341,7 +340,7 @@ class TestRead(unittest.TestCase):
         for text in PROSE:
             with self.subTest(text):
                 answer = read(text, TOOLS)
-                self.assertEqual((answer.text, answer.calls, answer.thought), (text, (), False))
+                self.assertEqual((answer.text, answer.calls), (text, ()))
 
     def test_marks_in_a_story(self):
         """Words in marks that a story may hold are said where the marks stand in a sentence."""
@@ -423,16 +422,16 @@ class TestRead(unittest.TestCase):
                 self.assertEqual(read(text, TOOLS).calls, calls)
 
     def test_only_marks(self):
-        """A text of marks or thoughts alone says nothing, and that is told from silence."""
+        """A text of marks or thoughts alone says nothing."""
         for text in (
             "<think>Bob greets",
             "<|im_end|>",
             "<think></think>",
             "analysisHm.assistantfinal",
+            "",
         ):
             with self.subTest(text):
-                self.assertEqual((read(text).text, read(text).thought), ("", True))
-        self.assertEqual((read("").text, read("").thought), ("", False))
+                self.assertEqual(read(text).text, "")
         self.assertEqual(read(S.replace(" ", "\u0120")).text, S)
 
     def test_reports(self):
@@ -519,7 +518,6 @@ class TestRepaired(unittest.TestCase):
         for name in ("searchMemory", "search-memory", "Search_Memory", "search memory"):
             self.assertEqual(repaired(name, "{}", TOOLS)[0], "search_memory")
         self.assertEqual(repaired("dance", "{}", TOOLS), ("dance", "{}"))
-        self.assertEqual(folded("!"), "")
 
     def test_arguments(self):
         """Quoted twice, fenced or torn arguments are read; others stay as they are."""

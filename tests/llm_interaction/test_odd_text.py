@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from evennia_ai.language.words import storable, storable_json, storable_value
 from evennia_ai.llm_interaction.failures import failure_of
+from evennia_ai.llm_interaction.values import probe_request
 from tests import loopback
 from tests.llm_interaction.test_client import TOOL, LoopbackCase
 from tests.loopback import text
@@ -132,7 +133,7 @@ class TestReplies(LoopbackCase):
             "", status=401, raw='{"error": {"message": "No \\ud83d key \\u0000"}}'
         )
         with self.assertRaisesRegex(Exception, "No"):
-            wait_for(self.client.probe("any"))
+            wait_for(self.client.complete(probe_request("any")))
 
 
 class TestInTheRoom(WireTest):

@@ -19,7 +19,7 @@ from evennia_ai.llm_interaction.budget import packed
 from evennia_ai.llm_interaction.facts import covered, source_facts
 from evennia_ai.llm_interaction.summary import Task, finished
 from evennia_ai.llm_interaction.tokens import TokenCounter, count_tokens
-from evennia_ai.llm_interaction.values import ModelReply
+from evennia_ai.llm_interaction.values import ModelReply, probe_request
 from evennia_ai.mind.remote import code_stamp
 from evennia_ai.mind.wire import is_work, socket_path
 from evennia_ai.recall.embedding import dimensions
@@ -74,7 +74,7 @@ class TestRequests(MindTest):
         self.server.script(text("Good evening."))
         reply = wait_for(model.complete(request()))
         self.assertEqual((reply.content, reply.model), ("Good evening.", "loopback"))
-        self.assertTrue(wait_for(model.probe("loopback")).content)
+        self.assertTrue(wait_for(model.complete(probe_request("loopback"))).content)
         self.assertEqual(wait_for(model.trial("loopback")).attempts, 3)
         wait_for(mind.warm_up("loopback"))
         self.assertEqual(mind.model.facts("gpt-4o").window.tokens, 128_000)

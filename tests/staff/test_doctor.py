@@ -50,7 +50,7 @@ class Shapeless(Tool):
 class Down(ScriptedModel):
     """A model that cannot be reached."""
 
-    def probe(self, model):
+    def complete(self, request):
         """Fails with what it was given."""
         return fail(self.default)
 

@@ -274,14 +274,14 @@ class TestDefaultCap(SpendTest):
     def test_a_probe_counts(self):
         """The doctor's question, also from a shell, counts for the game, refused at its cap."""
         shared, now = self.aria.shared_spend, self.aria.now()
-        for model, tokens in (("m", 17), ("own", 34), (OFFLINE_MODEL, 34)):
+        for model, tokens in (("m", 100), ("own", 200), (OFFLINE_MODEL, 200)):
             self.successResultOf(shared.probe(self.model, model, now))
             self.assertEqual(self.spent(GAME).tokens, tokens)
-        self.assertEqual(self.spent(GAME).own, 17)
+        self.assertEqual(self.spent(GAME).own, 100)
         shell = SharedSpend(shared.table, lambda: None)
         self.successResultOf(shell.probe(self.model, "m", now))
         self.successResultOf(self.ask())
-        self.assertEqual(self.spent(GAME).tokens, 151)
+        self.assertEqual(self.spent(GAME).tokens, 400)
         self.model.default = paid(self.limit)
         self.successResultOf(self.ask())
         self.failureResultOf(shared.probe(self.model, "m", now), SpendError)
