@@ -17,7 +17,6 @@ from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.feature import Feature
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import (
-    ANSWERED,
     ASKER,
     MEMORIES,
     SAID_ONCE,
@@ -544,19 +543,16 @@ class _Turn:
         """
         request, outcomes = self.request, list[Outcome]()
         for person, batch in batches(calls, self._whispered_to):
-            audience, answered = request.audience, ""
+            audience = request.audience
             if person:
                 audience = private([person])
             self.store(audience, text, batch, reply)
             text, of_batch = "", list[Outcome]()
             for call in batch:
                 of_batch.append((yield run_call(call, self.tools)))
-            if any(outcome.ended for outcome in of_batch):
-                answered = request.audience
-            meta = {**self._meta, ANSWERED: answered}
             results = list[Message]()
             for outcome in of_batch:
-                result = replace(outcome.message, audience=audience, metadata=meta)
+                result = replace(outcome.message, audience=audience, metadata=self._meta)
                 if result.name in self.script.tools.traits.recalls:
                     # Of what was found in memory only ids and beginnings are stored.
                     kept = replace(result, id=new_id("m"), content=brief(result.content))
@@ -564,7 +560,10 @@ class _Turn:
                     self.tools.retrieved += tuple(hits_in(result.content))
                     result = kept
                 results.append(result)
-            self.script.history.append(results)
+            with self.script.store.transaction():
+                self.script.history.append(results)
+                if any(outcome.ended for outcome in of_batch):
+                    self.answered()
             self.report.tools += [call.name for call in batch]
             outcomes += of_batch
         return outcomes
@@ -650,9 +649,21 @@ class _Turn:
             said = text = ""
         if said and not self.is_fit(said, reply.model):
             return
-        self.store(request.audience, text, (), reply)
+        with script.store.transaction():
+            self.store(request.audience, text, (), reply)
+            self.answered()
         if said:
             yield self.speak(said)
+
+    def answered(self) -> None:
+        """Take what the turn answers out of the saved queue, where its answer is stored.
+
+        So a line is answered once, whenever the Server is killed.
+        """
+        runtime, key = self.script.runtime, (self.request.audience, self.request.asker or "")
+        runtime.unanswered.pop(key, None)
+        runtime.answered(key)
+        self.script.save_queue()
 
     def is_fit(self, text: str, model: str) -> bool:
         """Whether a reply may be said. The offline model and moderation may repeat themselves."""
