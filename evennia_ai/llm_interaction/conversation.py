@@ -108,6 +108,10 @@ def place_text(
 def shipped_examples(language: str, me: str, met: Collection[str]) -> tuple[Exchange, ...]:
     """The four exchanges that ship in a language, with names that nobody in the talk bears.
 
+    The second person asks of what the first one told, and of what nobody told; the first one asks
+    for words of their own, which come back as `your`: with nothing of the kind shown, a model of
+    1.5 billion parameters gave them back as `my`.
+
     Args:
         language: A language's code; one without examples gets English ones.
         me: The assistant's name.
@@ -124,7 +128,7 @@ def shipped_examples(language: str, me: str, met: Collection[str]) -> tuple[Exch
         names[key] = next((name for name in given if folded(name) not in taken), given[-1])
     return tuple(
         (f"{names[key]}: {asked.format(**names)}", answer.format(**names))
-        for key, (asked, answer) in zip("aabb", table.get("examples", "talk"), strict=True)
+        for key, (asked, answer) in zip("aaba", table.get("examples", "talk"), strict=True)
     )
 
 

@@ -432,7 +432,10 @@ class TestExamples(unittest.TestCase):
     """Four exchanges that show how the assistant talks."""
 
     def test_shipped(self):
-        """In each language four, of two people; no placeholder is left."""
+        """In each language four, of two people; no placeholder is left.
+
+        The second asks once, and the first then asks for what they told themselves.
+        """
         self.assertEqual(len(tables()), 15)
         for code, table in tables().items():
             with self.subTest(code):
@@ -442,7 +445,9 @@ class TestExamples(unittest.TestCase):
                 self.assertNotRegex(str(exchanges), r"[{}]")
                 rows = [frames.read_talk_line(asked) for asked, _ in exchanges]
                 self.assertTrue(all(isinstance(row, Heard) for row in rows))
-                self.assertEqual(len({row.who for row in rows}), 2)
+                first, second = rows[0].who, rows[2].who
+                self.assertNotEqual(first, second)
+                self.assertEqual([row.who for row in rows], [first, first, second, first])
                 for _, answer in exchanges:
                     self.assertEqual(fault(clean_reply(answer, ["Aria"]), "", [], ()), "")
 
