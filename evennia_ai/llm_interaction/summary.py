@@ -134,7 +134,6 @@ class Summary(Usage):
     text: str
     model: str
     level: str = LEVELS[0]  # the lowest that was needed
-    rejected: tuple[str, ...] = ()  # why earlier levels were not taken, in plain words
     unsupported: int = 0  # how many names, numbers and quotations its source does not have
     notes: tuple[SummaryNote, ...] = ()  # what its reply notes beside it
 
@@ -296,7 +295,6 @@ class Summariser:
                 max(parts, key=lambda part: LEVELS.index(part.level)),
                 text="\n".join(part.text for part in parts),
                 **used(parts).figures(),
-                rejected=tuple(reason for part in parts for reason in part.rejected),
                 unsupported=sum(part.unsupported for part in parts),
                 notes=tuple(note for part in parts for note in part.notes),
             )
@@ -318,7 +316,7 @@ class Summariser:
                     raise
                 rejected.append(f"{level} ({model}): {error}")
             else:
-                return replace(summary, level=level, rejected=tuple(rejected))
+                return replace(summary, level=level)
         raise ModelError("no summary: " + "; ".join(rejected), kind="bad_response")
 
     @inlineCallbacks

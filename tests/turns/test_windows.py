@@ -178,7 +178,6 @@ class TestSummaries(SmallWindow):
         model.rest(0.5)
         summary = wait_for(Summariser(self.script).of_messages(messages))
         self.assertEqual((summary.level, model.rest_s), ("main", 0))
-        self.assertEqual(summary.rejected, ())
 
     def test_an_extraction_and_a_compaction(self):
         """Both recover from a refusal, and what leaves was shown to the extraction."""

@@ -547,7 +547,6 @@ class Compaction:
             extra={
                 "model": summary.model,
                 "prompt_tokens": summary.prompt_tokens,
-                "rejected": list(summary.rejected),
                 "lost": list(text.lost[:LOST_NAMED]),
                 "original_tokens": total_tokens(leaving),
                 "tools_used": sorted({m.name for m in leaving if m.role == "tool" and m.name}),
@@ -668,7 +667,7 @@ def empty_summaries(
     """Empty summaries, wherever they are shown; they are made again in a lull (`remake`)."""
     with history.store.transaction():
         for record in records:
-            extra = {**record.extra, "lost": [], "rejected": []}
+            extra = {**record.extra, "lost": []}
             history.save_summary(replace(record, text=EMPTIED, extra=extra))
         history.replace_talk(history.messages())
         ids = [record.id for record in records]
