@@ -233,7 +233,9 @@ class Tavern:
 
     def answer(self, text: str, asker: str | None, answers: str, hits: Iterable[str]) -> None:
         """The assistant says something; its prompt held memories of another guest."""
-        budget = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(0,) * len(REGIONS), limit=9)
+        budget = TokenBudget(
+            at=1.0, purpose="awake", model="m", regions=dict.fromkeys(REGIONS, 0), limit=9
+        )
         given = dict.fromkeys(hits, 0.9)
         trace = ReplyTrace(budget=budget, answers=(answers,) if asker else (), given=given)
         meta = {"trace": trace.to_text(), "memories": [{"id": hit} for hit in given]}

@@ -8,11 +8,11 @@ import json
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 from evennia_ai.history.audience import PUBLIC, members
 from evennia_ai.history.messages import Counter, Message
-from evennia_ai.history.stored import Stored, Unreadable
+from evennia_ai.history.stored import Stored
 from evennia_ai.llm_interaction.servers import USABLE_TOKENS
 from evennia_ai.llm_interaction.values import (
     OFFLINE_MODEL,
@@ -25,10 +25,10 @@ from evennia_ai.llm_interaction.values import (
 
 # Budgets that are kept, and prompts to be looked at: newest turns of an assistant.
 EVENTS_KEPT, PROMPTS_KEPT = 50, 8
-# Of what was cut, a logged event keeps so many notes, and so many characters of each.
-NOTES_KEPT, NOTE_CHARS = 5, 120
-# Key of a reply's metadata, and most ids of each kind that a trace keeps.
-TRACE, MOST_IDS = "trace", 12
+# Of what was cut, a logged event keeps so many notes.
+NOTES_KEPT = 5
+# Key of a reply's metadata.
+TRACE = "trace"
 _FIXED = ("System", "Tools", "Ledger", "Examples")
 REGIONS = (*_FIXED, "Summaries", "History", "Retrieved", "Tail", "Reserve")
 # Of a history's room: what remains after a compaction, most that all summaries one reader sees
@@ -54,7 +54,7 @@ class TokenBudget(Stored, Usage):
     What it used, as the reply says, is 0 until that is there.
     """
 
-    sizes: tuple[int, ...]  # tokens by region, in the order of `REGIONS`
+    regions: Mapping[str, int]  # tokens by region, as `REGIONS` names them; a prompt has them all
     limit: int  # bounds prompt and reply together
     at: float = 0.0  # when the request was made, seconds since the epoch
     purpose: str = ""  # as of the request: ``awake``, ``pre_compaction``, ``summary`` and the like
@@ -63,34 +63,18 @@ class TokenBudget(Stored, Usage):
     left_out: int = 0  # how many live messages did not fit
     left_until: str = ""  # id of the newest of them
     notes: tuple[str, ...] = ()  # what was shortened or left out, and why
-    usage: float = 0.0  # share of the context in use when the request was made
     # What started the compaction that the request belongs to; empty for any other.
     trigger: str = ""
-
-    @classmethod
-    def of(cls, regions: dict[str, int], limit: int, **fields: Any) -> Self:
-        """The event of a request with tokens in some regions."""
-        return cls(sizes=tuple(regions.get(name, 0) for name in REGIONS), limit=limit, **fields)
-
-    def check(self) -> None:
-        """A stored event has a size for each region."""
-        if len(self.sizes) != len(REGIONS):
-            raise Unreadable("`sizes` are not those of the regions")
-
-    @property
-    def regions(self) -> dict[str, int]:
-        """Tokens by region."""
-        return dict(zip(REGIONS, self.sizes, strict=True))
 
     @property
     def fixed(self) -> int:
         """Tokens of what is the same in each prompt."""
-        return sum(self.sizes[: len(_FIXED)])
+        return sum(self.regions[name] for name in _FIXED)
 
     @property
     def total(self) -> int:
         """Tokens of all regions, the reserve included."""
-        return sum(self.sizes)
+        return sum(self.regions.values())
 
     def __str__(self) -> str:
         """Tokens by region, total and limit on one line, as people read it."""
@@ -130,21 +114,8 @@ class ReplyTrace(Stored, Usage):
             return None
 
     def to_text(self) -> str:
-        """The text that is stored: the newest ids, the best scores."""
-        short = replace(
-            self,
-            answers=self.answers[-MOST_IDS:],
-            opened=self.opened[-MOST_IDS:],
-            tools=self.tools[-MOST_IDS:],
-            given=_best(self.given),
-            found=_best(self.found),
-        )
-        return json.dumps(short.to_dict(), separators=(",", ":"))
-
-
-def _best(scores: Mapping[str, float]) -> dict[str, float]:
-    """The first of them, which are the best, rounded."""
-    return {key: round(score, 4) for key, score in list(scores.items())[:MOST_IDS]}
+        """The text that is stored."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
 
 
 class PromptLog:
@@ -161,8 +132,7 @@ class PromptLog:
 
     def note(self, event: TokenBudget) -> TokenBudget:
         """Log an event, of its notes the first; returns it."""
-        notes = tuple(note[:NOTE_CHARS] for note in event.notes[:NOTES_KEPT])
-        self._events.append(replace(event, notes=notes))
+        self._events.append(replace(event, notes=event.notes[:NOTES_KEPT]))
         return self._events[-1]
 
     def answered(self, event: TokenBudget, reply: ModelReply) -> TokenBudget:

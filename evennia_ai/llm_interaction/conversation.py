@@ -21,6 +21,7 @@ the line to answer, the newest turn tells who is here, the time and what is reme
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby, pairwise
 from typing import Any
 
 from evennia_ai.history.messages import (
@@ -137,18 +138,18 @@ def own_examples(text: str, me: str) -> tuple[Exchange, ...]:
 
     Empty where nobody speaks before the assistant does.
     """
-    turns, own = list[tuple[list[str], list[str]]](), folded(me)
-    for row in text.splitlines():
-        who, _, words = row.strip().partition(":")
-        if not words.strip():
-            continue
-        if folded(who) != own:
-            if not turns or turns[-1][1]:
-                turns.append(([], []))
-            turns[-1][0].append(f"{shown_name(who)}: {flat(words)}")
-        elif turns:
-            turns[-1][1].append(words.strip())
-    return tuple(("\n".join(heard), "\n".join(said)) for heard, said in turns if said)
+    rows = (row.strip().partition(":") for row in text.splitlines())
+    said = ((who, words) for who, _, words in rows if words.strip())
+    own = folded(me)
+    runs = [(mine, [*run]) for mine, run in groupby(said, lambda row: folded(row[0]) == own)]
+    return tuple(
+        (
+            "\n".join(f"{shown_name(who)}: {flat(words)}" for who, words in heard),
+            "\n".join(words.strip() for _, words in answers),
+        )
+        for (_, heard), (is_answer, answers) in pairwise(runs)
+        if is_answer
+    )
 
 
 def ago(at: str, now: float) -> str:
@@ -223,10 +224,6 @@ class Reading:
     place: dict[str, str] = field(default_factory=dict)  # lines of the system text by label
     # Messages in order: lines and notes of a user's, the text of the assistant's, other messages.
     turns: list[tuple[str, Any]] = field(default_factory=list)
-
-    def heard(self) -> list[Heard]:
-        """The lines that people said, oldest first."""
-        return [line for _, line in self.turns if isinstance(line, Heard)]
 
 
 def read_prompt(messages: Iterable[Mapping[str, Any]]) -> Reading:

@@ -17,7 +17,6 @@ from evennia_ai.history.messages import (
     Counter,
     Message,
     flat,
-    mask_of,
     note,
     shown_name,
     unmasked,
@@ -25,7 +24,7 @@ from evennia_ai.history.messages import (
 from evennia_ai.language.tables import AUTO, DEFAULT, code_of, english_name, language_of
 from evennia_ai.life import Body, Offered, Surroundings, Thinker, View
 from evennia_ai.llm_interaction import conversation
-from evennia_ai.llm_interaction.budget import Limits, TokenBudget
+from evennia_ai.llm_interaction.budget import REGIONS, Limits, TokenBudget
 from evennia_ai.llm_interaction.contexts import (
     CONTEXT_AWAKE,
     CONTEXT_PRE_COMPACTION,
@@ -60,7 +59,6 @@ from evennia_ai.llm_interaction.values import (
     ShownNotes,
     TurnRequest,
 )
-from evennia_ai.recall.values import brief
 
 # When a tool is offered, to whoever speaks; the first of them may well serve any turn.
 USUAL = ("", "met", "things", "carried", "older")
@@ -112,8 +110,7 @@ def build_prompt(script: Thinker, request: TurnRequest = ORDINARY, **options: An
 
 def _note(script: Thinker, budget: TokenBudget, **about: Any) -> TokenBudget:
     """Log the budget of a request that is about to be made; returns the event."""
-    usage = round(script.usage(), 4)
-    return script.prompts.note(replace(budget, at=script.now(), usage=usage, **about))
+    return script.prompts.note(replace(budget, at=script.now(), **about))
 
 
 def draft_prompt(
@@ -146,13 +143,12 @@ def draft_prompt(
     asked = script.seen(request.audience).by_ids(request.source_ids)
     answered = tuple(message for message in asked if message.speaker)
     answers = {message.id for message in answered}
-    shown = [_as_shown(m, found, traits.recalls) for m in history if m.id not in answers]
+    shown = [_as_shown(m, found) for m in history if m.id not in answers]
     if not draft.is_offline:
         shown = [m for m in shown if m.metadata.get("model") != OFFLINE_MODEL]
-    ids = [message.id for message in history]
     newer = frozenset[str]()
-    if since in ids:
-        newer = frozenset(ids[ids.index(since) + 1 :])
+    if since:
+        newer = frozenset(message.id for message in history if message.id > since)
     called = frozenset[str]()
     if not limits.calls_tools:
         shown = _without_calls(shown, newer, traits.speaks)
@@ -222,19 +218,15 @@ def _without_calls(
     return shown
 
 
-def _as_shown(message: Message, found: Mapping[str, str], recalls: Collection[str]) -> Message:
+def _as_shown(message: Message, found: Mapping[str, str]) -> Message:
     """A message as a prompt shows it.
 
-    A search's result in full in its own turn, brief later; a reply without what it said before.
+    A search's result in full in its own turn; a reply without what it said before.
     """
-    text = message.content
-    if once := message.metadata.get(SAID_ONCE):
-        text = str(once)
-    elif message.role == "tool" and message.name in recalls and not mask_of(message):
-        text = found.get(message.id) or brief(text)
-    if text == message.content:
+    text = message.metadata.get(SAID_ONCE) or found.get(message.id)
+    if not text:
         return message
-    return replace(message, content=text, tokens=0)
+    return replace(message, content=str(text), tokens=0)
 
 
 def measure_fixed(script: Thinker) -> Prompt:
@@ -488,15 +480,14 @@ def job_prompt(
     tools: Sequence[dict[str, Any]] = (),
 ) -> Prompt:
     """The prompt of a job that the assistant does on itself: rules, tools, a text of a size."""
-    sizes = {
+    sizes = dict.fromkeys(REGIONS, 0) | {
         "System": count(system) + OVERHEAD_TOKENS,
+        "Tools": tools_tokens(tools, count),
         "History": size + OVERHEAD_TOKENS,
         "Reserve": reserve,
     }
-    if tools:
-        sizes["Tools"] = tools_tokens(tools, count)
     messages = ({"role": "system", "content": system}, {"role": "user", "content": text})
-    return Prompt(messages, tuple(tools), TokenBudget.of(sizes, limit))
+    return Prompt(messages, tuple(tools), TokenBudget(regions=sizes, limit=limit))
 
 
 def with_exchange(
@@ -511,7 +502,7 @@ def with_exchange(
     for call, result in zip(calls, results, strict=True):
         name = call["function"]["name"]
         new.append({"role": "tool", "tool_call_id": call["id"], "name": name, "content": result})
-    sizes = prompt.budget.regions
+    sizes = {**prompt.budget.regions}
     sizes["History"] += sum(count(str(each)) + OVERHEAD_TOKENS for each in new)
-    budget = TokenBudget.of(sizes, prompt.budget.limit)
+    budget = replace(prompt.budget, regions=sizes)
     return replace(prompt, messages=(*prompt.messages, *new), budget=budget)

@@ -274,7 +274,9 @@ def fit_prompt(regions: Regions, caps: Caps, limit: int, count: Counter) -> Prom
     gone = tuple(message.id for message in left_out if message.id)
     until = "".join(gone[-1:])
     cut = (*cuts, *notes)
-    budget = TokenBudget.of(sizes, limit, notes=cut, left_out=len(gone), left_until=until)
+    budget = TokenBudget(
+        regions=sizes, limit=limit, notes=cut, left_out=len(gone), left_until=until
+    )
     return Prompt(tuple(shown), offered, budget, gone, missing)
 
 
@@ -417,9 +419,4 @@ def _rows_above(messages: Sequence[Message], kept: Mapping[str, str]) -> list[st
 
 def _sized(messages: Iterable[Message], count: Counter) -> list[Message]:
     """Messages with their tokens."""
-    sized = []
-    for message in messages:
-        if not message.tokens:
-            message = message.counted(count)
-        sized.append(message)
-    return sized
+    return [message if message.tokens else message.counted(count) for message in messages]

@@ -305,7 +305,9 @@ def budget(visit: Visit) -> Steps[Shown]:
 
 def stacked(prompts: Sequence[TokenBudget]) -> dict[str, list[float]]:
     """Prompts as columns of a chart: times, tokens of each region that one holds, limits."""
-    columns = {region: [float(each.regions[region]) for each in prompts] for region in REGIONS}
+    columns = {
+        region: [float(each.regions.get(region, 0)) for each in prompts] for region in REGIONS
+    }
     columns = {region: tokens for region, tokens in columns.items() if any(tokens)}
     return {
         "at": [each.at for each in prompts],

@@ -15,7 +15,6 @@ from evennia_ai.llm_interaction.budget import (
     EVENTS_KEPT,
     LEAST_SUMMARY,
     MARKER_TOKENS,
-    MOST_IDS,
     REGIONS,
     TRACE,
     Caps,
@@ -43,48 +42,48 @@ sizes = st.integers(1, 200_000)
 class TestTokenBudget(unittest.TestCase):
     def setUp(self):
         regions = dict(zip(REGIONS, (200, 310, 120, 80, 400, 1500, 300, 90, 200), strict=True))
-        self.event = TokenBudget.of(regions, 4096, at=5.0, purpose="awake", model="m/x")
+        self.event = TokenBudget(regions=regions, limit=4096, at=5.0, purpose="awake", model="m/x")
 
     def test_of_a_prompt(self):
-        """It says its numbers by region; a region that is not there has none."""
+        """It says its numbers by region."""
         shown = (
             "System: 200, Tools: 310, Ledger: 120, Examples: 80, Summaries: 400, History: 1500, "
         )
         shown += "Retrieved: 300, Tail: 90, Reserve: 200 (total 3200/4096)"
         self.assertEqual(str(self.event), shown)
-        self.assertEqual(TokenBudget.of({"System": 7}, 50).sizes, (7, 0, 0, 0, 0, 0, 0, 0, 0))
 
     def test_round_trip(self):
         """It comes back with the reply's figures; what has its default is not stored."""
         reply = ModelReply(content="", model="m/y", prompt_tokens=7, completion_tokens=2, cost=0.0)
         log = PromptLog()
         self.assertEqual(log.answered(self.event, replace(reply, model="")).model, "m/x")
-        private_one = replace(self.event, audience=private(["o1"]), trigger="sleep", usage=0.5)
+        private_one = replace(self.event, audience=private(["o1"]), trigger="sleep")
         done = log.answered(log.note(private_one), reply)
         self.assertEqual(log.events(), (done,))
         self.assertEqual((done.model, done.prompt_tokens, done.completion_tokens), ("m/y", 7, 2))
         for event in (self.event, private_one, done):
             self.assertEqual(TokenBudget.from_dict(event.to_dict()), event)
-        self.assertEqual(set(TokenBudget.of({}, 9).to_dict()), {"sizes", "limit", "audience"})
+        self.assertEqual(
+            set(TokenBudget(regions={"Tail": 1}, limit=9).to_dict()),
+            {"regions", "limit", "audience"},
+        )
 
     def test_unreadable(self):
         """A stored event of another shape is none."""
         sound = self.event.to_dict()
-        for odd in ({"at": "now"}, {"sizes": [1, "x"]}, {"sizes": [1] * 20}, {"notes": 7}):
+        for odd in ({"at": "now"}, {"regions": {"Tail": "x"}}, {"regions": [1]}, {"notes": 7}):
             with self.subTest(odd), self.assertRaises(Unreadable):
                 TokenBudget.from_dict({**sound, **odd})
 
     def test_trace(self):
-        """It comes back from what is stored: the best scores and the newest ids, rounded."""
+        """It comes back from what is stored, with all that a reply rests on."""
         many = {f"m{n}": 1 / (n + 1) for n in range(50)}
-        bare = ReplyTrace(budget=TokenBudget.of({}, 9))
+        bare = ReplyTrace(budget=TokenBudget(regions={"Tail": 1}, limit=9))
         self.assertEqual(set(json.loads(bare.to_text())), {"budget", "calls"})
         full = replace(bare, answers=tuple(many), given={"m2": 0.5}, found=many, cost=0.0)
-        best = {key: round(score, 4) for key, score in [*many.items()][:MOST_IDS]}
-        short = replace(full, answers=tuple(many)[-MOST_IDS:], found=best)
-        for trace, stored in ((bare, bare), (full, short)):
+        for trace in (bare, full):
             reply = Message("assistant", "So.", metadata={TRACE: trace.to_text()})
-            self.assertEqual(ReplyTrace.of(reply), stored)
+            self.assertEqual(ReplyTrace.of(reply), trace)
         self.assertIsNone(ReplyTrace.of(Message("assistant", "So.")))
 
 
@@ -151,7 +150,7 @@ class TestPromptLog(unittest.TestCase):
         (event,) = self.aria.prompts.events()
         self.assertEqual((event.purpose, event.audience), ("awake", audience))
         self.assertEqual((event.at, event.trigger), (self.aria.now(), ""))
-        self.assertTrue(event.regions["History"] and event.usage)
+        self.assertTrue(event.regions["History"])
         self.assertEqual(event.completion_tokens, 3)
 
     def test_no_answer(self):

@@ -103,7 +103,7 @@ class TestBudgetsAlways(unittest.TestCase):
         self.assertEqual((event.regions, event.limit), (prompt.budget.regions, prompt.budget.limit))
         self.assertEqual(tuple(event.regions), REGIONS)
         self.assertTrue(prompt.fits)
-        self.assertGreaterEqual(min(event.sizes), 0)
+        self.assertGreaterEqual(min(event.regions.values()), 0)
         self.assertLessEqual(event.total, event.limit)
         self.assertLessEqual(event.limit, config["max_context_tokens"])
         if config["calls_tools"] and config["llm_api"] == "chat":

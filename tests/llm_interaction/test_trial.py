@@ -4,6 +4,7 @@ import asyncio
 import unittest
 
 from evennia_ai.errors import ModelError
+from evennia_ai.history.messages import Heard
 from evennia_ai.llm_interaction.contexts import TOOL_RULES
 from evennia_ai.llm_interaction.conversation import read_prompt
 from evennia_ai.llm_interaction.trial import (
@@ -77,8 +78,9 @@ class TestTrial(unittest.TestCase):
         for request, line in zip(requests, (GREETING, SMALL_TALK, ORDER), strict=True):
             reading = read_prompt(request.messages)
             self.assertEqual(reading.me, ME)
-            self.assertEqual(reading.heard()[-1].text, line)
-            self.assertEqual(len(reading.heard()), 5)
+            heard = [each for _, each in reading.turns if isinstance(each, Heard)]
+            self.assertEqual(heard[-1].text, line)
+            self.assertEqual(len(heard), 5)
             self.assertIn(TOOL_RULES, request.messages[0]["content"])
             self.assertIn("copper lamp", reading.place["What you carry"])
             self.assertEqual(request.called, {t["function"]["name"] for t in request.tools})

@@ -36,7 +36,9 @@ def reply(number, text, asker="o2.b", hits=(), **fields):
 
 def traced(message, **fields):
     """A reply with a trace."""
-    event = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(0,) * len(REGIONS), limit=9)
+    event = TokenBudget(
+        at=1.0, purpose="awake", model="m", regions=dict.fromkeys(REGIONS, 0), limit=9
+    )
     text = ReplyTrace(budget=event, **fields).to_text()
     return replace(message, metadata={**message.metadata, "trace": text})
 

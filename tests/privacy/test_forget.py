@@ -343,7 +343,7 @@ class TestForgotten(ForgettingTest):
 
     def test_budgets(self):
         """Requests for private talk with her are no longer listed."""
-        event = TokenBudget(at=1.0, purpose="awake", model="m", sizes=(1,), limit=9)
+        event = TokenBudget(at=1.0, purpose="awake", model="m", regions={"Tail": 1}, limit=9)
         for audience in (private([ALICE.id, BOB.id]), WHISPER, private([BOB.id])):
             self.script.prompts.note(replace(event, audience=audience))
         self.forget()

@@ -72,7 +72,7 @@ class TestBounds(unittest.TestCase):
 
     def test_a_request_beside_the_turn(self):
         """The offline model's answer has the figures of the turn's prompt, and no other request."""
-        beside = TokenBudget.of({"History": 9}, 100, purpose="summary")
+        beside = TokenBudget(regions={"History": 9}, limit=100, purpose="summary")
 
         def fails(request):
             if request.model == OFFLINE_MODEL:
