@@ -131,7 +131,7 @@ class Agent(Assistant):
             ended = any(outcome.ended for outcome in outcomes)
             # The offline model costs nothing, and says what came of it.
             if ended or (concluded and reply.model != OFFLINE_MODEL):
-                if aside and not report.spoken and turn.is_fit(aside, reply.model):
+                if aside and not report.spoken and turn.may_speak():
                     yield turn.speak(aside)
                 break
         show_question(turn.tools)
@@ -265,11 +265,9 @@ class _Turn:
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.event: TokenBudget | None = None  # of the newest prompt for its own model
         self.budget: TokenBudget | None = None  # of the last request that was answered
-        self.asked = 0  # requests made
-        self.replies = 0  # what came of them, also what was no answer
+        self.replies = 0  # that came, also what was no answer
         self.faults: list[str] = []  # why replies were no answers
-        self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
-        self.is_moderated = False  # whether it replaced or refused something,
+        self.is_moderated = False  # whether moderation replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
         self.level = OWN
         self.calls_left = request.max_iterations
@@ -393,7 +391,7 @@ class _Turn:
                 raise
         else:
             self.script.model_answered()
-            if not (answer.fault and self.is_needed()):
+            if not answer.fault or not self.is_needed():
                 return answer
             self._count(answer.reply)
         self.level = LAST  # it was asked again already
@@ -458,10 +456,9 @@ class _Turn:
     def _try(self, asked: ModelRequest) -> Steps[_Answer]:
         """Fires with what a model answers to one request, read."""
         script, request = self.script, self.request
-        self.asked += 1
         mark, asker = "", request.asker
         if request.source_ids:  # it marks the call, when a reload interrupts it
-            mark = " ".join((script.scope, request.context, str(self.asked), *request.source_ids))
+            mark = " ".join((script.scope, request.context, str(self.replies), *request.source_ids))
         # An answer of the offline model counts once, however often that looks something up.
         if asked.model == OFFLINE_MODEL and self.replies:
             asker = None
@@ -479,11 +476,13 @@ class _Turn:
         is_silent = not text and (bool(reply.tool_calls) or not self.is_needed())
         if reply.model != OFFLINE_MODEL and not is_silent:
             fault = self.tools.fault(text)
+        if len(content) > CLEANED_CHARS:
+            text = content  # stored as it came; what is spoken of it is cut
         if fault:
             self.faults.append(fault)
             script.audit("fault", model=reply.model, why=fault)
-        if len(content) > CLEANED_CHARS:
-            text = content  # stored as it came; what is spoken of it is cut
+            if not self.is_needed():
+                text = ""  # nobody waits for it, so it is not asked for again
         return _Answer(reply, text, script.tools.read(reply.tool_calls), fault)
 
     def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
@@ -513,8 +512,6 @@ class _Turn:
             text = yield script.judge_said(text, self._channel, private_talk)
         for call in calls:
             passed.append((yield self.judged(call, private_talk)))
-        if text != whole:
-            self.replaced += (text,)
         self.is_moderated = self.is_moderated or text != whole or passed != list(calls)
         self.is_refused = bool(whole and not text)
         return text, passed
@@ -647,7 +644,7 @@ class _Turn:
             return
         if said in self.report.spoken:
             said = text = ""
-        if said and not self.is_fit(said, reply.model):
+        if said and not self.may_speak():
             return
         with script.store.transaction():
             self.store(request.audience, text, (), reply)
@@ -665,13 +662,10 @@ class _Turn:
         runtime.answered(key)
         self.script.save_queue()
 
-    def is_fit(self, text: str, model: str) -> bool:
-        """Whether a reply may be said. The offline model and moderation may repeat themselves."""
+    def may_speak(self) -> bool:
+        """Whether somebody is there to hear more; that a reply is an answer was seen before."""
         try:
-            if model == OFFLINE_MODEL or text in self.replaced:
-                self.tools.check_listener()
-            else:
-                self.tools.check_speech(text)
+            self.tools.check_listener()
         except ToolError as error:
             self.script.log(f"a reply was not said: {error}")
             return False
