@@ -321,19 +321,16 @@ def packed(lines: Sequence[str], room_tokens: int, count: Counter) -> tuple[tupl
     A line that does not fit by itself is cut into pieces that do, so that every character of it
     stands in exactly one run. A line costs one token more than its text, for its break.
     """
-    runs: list[tuple[str, ...]] = []
-    run: list[str] = []
-    used = 0
+    runs: list[list[str]] = []
+    used = room_tokens  # nothing goes into no run
     for piece in (part for line in lines for part in pieces(line, room_tokens, count)):
         tokens = count(piece) + 1
-        if run and used + tokens > room_tokens:
-            runs.append(tuple(run))
-            run, used = [], 0
-        run.append(piece)
+        if used + tokens > room_tokens:
+            runs.append([])
+            used = 0
+        runs[-1].append(piece)
         used += tokens
-    if run:
-        runs.append(tuple(run))
-    return tuple(runs)
+    return tuple(map(tuple, runs))
 
 
 def pieces(line: str, room_tokens: int, count: Counter) -> list[str]:

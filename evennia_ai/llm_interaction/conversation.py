@@ -261,12 +261,11 @@ def read_lines(content: str) -> Iterator[Heard | Note | str]:
 
 def asked_again(messages: Sequence[Mapping[str, Any]], fault: str) -> tuple[Mapping[str, Any], ...]:
     """A prompt with one more note before the line to answer: what was wrong with the last try."""
-    for at in range(len(messages) - 1, -1, -1):
-        above, _, line = str(messages[at].get("content") or "").rpartition("\n")
-        if messages[at]["role"] == "user" and read_talk_line(line):
-            rows = [*filter(None, [above]), note(AGAIN, fault), line]
-            again = {**messages[at], "content": "\n".join(rows)}
-            return (*messages[:at], again, *messages[at + 1 :])
+    for at, message in reversed([*enumerate(messages)]):
+        above, _, line = str(message.get("content") or "").rpartition("\n")
+        if message["role"] == "user" and read_talk_line(line):
+            rows = "\n".join(filter(None, (above, note(AGAIN, fault), line)))
+            return (*messages[:at], {**message, "content": rows}, *messages[at + 1 :])
     return tuple(messages)
 
 

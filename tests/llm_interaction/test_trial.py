@@ -4,7 +4,6 @@ import asyncio
 import unittest
 
 from evennia_ai.errors import ModelError
-from evennia_ai.history.messages import Heard
 from evennia_ai.llm_interaction.contexts import TOOL_RULES
 from evennia_ai.llm_interaction.conversation import read_prompt
 from evennia_ai.llm_interaction.trial import (
@@ -17,6 +16,7 @@ from evennia_ai.llm_interaction.trial import (
 )
 from evennia_ai.llm_interaction.values import FORM, ONLY_SPEAKS, SPEAKS_AND_CALLS
 from evennia_ai.testing import call
+from tests.asked import heard_in
 from tests.models import ScriptedModel
 
 HELLO, WIND = "Sleepy, but well, thank you.", "Mine is in the millpond since Tuesday."
@@ -78,7 +78,7 @@ class TestTrial(unittest.TestCase):
         for request, line in zip(requests, (GREETING, SMALL_TALK, ORDER), strict=True):
             reading = read_prompt(request.messages)
             self.assertEqual(reading.me, ME)
-            heard = [each for _, each in reading.turns if isinstance(each, Heard)]
+            heard = heard_in(request.messages)
             self.assertEqual(heard[-1].text, line)
             self.assertEqual(len(heard), 5)
             self.assertIn(TOOL_RULES, request.messages[0]["content"])

@@ -22,7 +22,7 @@ from evennia_ai.staff.explanation import explanation
 from evennia_ai.testing import call
 from evennia_ai.turns.runtime import QUEUE_LIMIT, Runtime
 from evennia_ai.turns.tools.base import MOST_ACTS, NOTES_PER_HOUR
-from tests.asked import model_down, offline
+from tests.asked import heard_in, model_down, offline
 from tests.base import CHARACTER, PLAYED, AssistantTest
 from tests.waiting import pump_until, wait_for
 
@@ -87,7 +87,7 @@ class TestForWhom(TurnTest):
         self.talk("Aria, a bed!", "To Alice.", "To Bob.", speaker=self.bob)
         self.assertEqual(self.spoken(), ["To Alice.", "To Bob."])
         for request, who, other in ((0, "Alice", "Bob"), (1, "Bob", "Alice")):
-            answered = read_prompt(self.asked(request)).heard()[-1]
+            answered = heard_in(self.asked(request))[-1]
             self.assertEqual(answered.who, who)
             self.assertIn(f"{other}: Aria, a", str(self.asked(1)))
 
@@ -97,7 +97,7 @@ class TestForWhom(TurnTest):
         for text in ("Aria, an ale!", "I walk home now."):
             self.say(text)
         self.tick()
-        lines = read_prompt(self.asked(0)).heard()
+        lines = heard_in(self.asked(0))
         self.assertEqual([line.text for line in lines[-1:]], ["What is your secret?"])
         self.assertIn("I walk home now.", [line.text for line in lines])
 
