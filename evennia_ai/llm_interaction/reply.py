@@ -9,6 +9,7 @@ Nothing else is cut. A text that is no answer is asked for again; `fault` says w
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from evennia_ai.language.script import words
 from evennia_ai.language.words import sentences
@@ -73,16 +74,14 @@ def cut_own_label(text: str, names: Iterable[str]) -> str:
     who = "|".join(re.escape(name) for name in names if name)
     if not who:
         return text
-    stamp = r"\A\s*(?:\[[^\]\n]{1,40}\]\s*)?"
-    for label in (
-        rf"{stamp}[*_]{{0,3}}(?:{who})[*_]{{0,3}}(?:\s?\([^()\n]{{1,60}}\))?[*_]{{0,3}}\s*[:\uff1a][*_]{{0,3}}\s*",
-        rf"{stamp}[\[<](?:{who})[\]>]\s*[:\uff1a]?\s*",
-        rf"{stamp}(?:{who})(?: \w+){{1,3}}[,:]\s*(?=[\"\u201c„«「][^\n]*[\"\u201d\u201c»」]\s*\Z)",
-    ):
-        shorter = re.sub(label, "", text, count=1, flags=re.IGNORECASE)
-        if shorter != text:
-            return shorter
-    return text
+    name = rf"[*_]{{0,3}}(?:{who})[*_]{{0,3}}(?:\s?\([^()\n]{{1,60}}\))?[*_]{{0,3}}"
+    quoted = r"[\"\u201c„«「][^\n]*[\"\u201d\u201c»」]\s*\Z"
+    label = (
+        r"\A\s*(?:\[[^\]\n]{1,40}\]\s*)?"
+        rf"(?:{name}\s*[:\uff1a][*_]{{0,3}}\s*|[\[<](?:{who})[\]>]\s*[:\uff1a]?\s*"
+        rf"|(?:{who})(?: \w+){{1,3}}[,:]\s*(?={quoted}))"
+    )
+    return re.sub(label, "", text, flags=re.IGNORECASE)
 
 
 def strip_quotes(text: str) -> str:
@@ -126,29 +125,23 @@ def pieces(text: str, own: str) -> list[Piece]:
     stressed words.
     """
     parts, at = list[Piece](), 0
-    for found in _STARRED.finditer(text):
-        if not _is_pose(text, found):
-            continue
-        parts.append(Piece(True, _spoken(text[at : found.start()])))
+    poses = [found for found in _STARRED.finditer(text) if _is_pose(text, found)]
+    me = re.escape(own)
+    # It is shown behind the name.
+    subject = rf"\A(?:(?:{me}|{'|'.join(_PRONOUNS)}) |{me}(?=['\u2019]s ))"
+    for found in poses:
         told = " ".join(found["inner"].split()).strip(" ,;:")
-        first, _, rest = told.partition(" ")
-        # It is shown behind the name.
-        if rest and first.lower() in (own.lower(), *_PRONOUNS):
-            told = rest
-        elif told.lower().startswith((f"{own.lower()}'s ", f"{own.lower()}\u2019s ")):
-            told = told[len(own) :]
-        else:
-            told = told[:1].lower() + told[1:]
-        parts.append(Piece(False, told))
+        bare = re.sub(subject, "", told, flags=re.I)
+        if bare == told:
+            bare = told[:1].lower() + told[1:]
+        parts += [Piece(True, text[at : found.start()]), Piece(False, bare)]
         at = found.end()
-    parts.append(Piece(True, _spoken(text[at:])))
-    parts = [part for part in parts if any(map(str.isalnum, part.text))]
-    if all(part.is_spoken for part in parts):
-        return parts
-    for at, part in enumerate(parts):
-        if part.is_spoken:
-            parts[at] = Piece(True, strip_quotes(part.text))
-    return parts
+    parts.append(Piece(True, text[at:]))
+    for place, part in enumerate(parts):
+        if part.is_spoken:  # stars of stressed words are left out
+            said = _STARRED.sub(lambda found: found["inner"], part.text).strip()
+            parts[place] = Piece(True, strip_quotes(said) if poses else said)
+    return [part for part in parts if any(map(str.isalnum, part.text))]
 
 
 def _is_pose(text: str, found: re.Match[str]) -> bool:
@@ -161,43 +154,26 @@ def _is_pose(text: str, found: re.Match[str]) -> bool:
     return not (goes_on and found["inner"][0].isupper()) and behind[:1] not in tuple(",;:.!?")
 
 
-def _spoken(text: str) -> str:
-    """The words between poses; stars of stressed words are left out."""
-    return _STARRED.sub(lambda found: found["inner"], text).strip()
+# A piece of a long text: all that is left, or what ends at a paragraph, a sentence or a word.
+_PIECE = re.compile(
+    rf"\s*+(?P<piece>.{{1,{REPLY_CHARS}}}\Z|.{{{REPLY_CHARS // 2},{REPLY_CHARS - 1}}}\n"
+    rf"|.{{{REPLY_CHARS * 2 // 5},{REPLY_CHARS - 9}}}"
+    r"(?:[.!?\u2026؟।۔][\"'\u201d\u2019)»]{0,5}(?=\s)|[。！？][」』”]{0,5})"
+    rf"|.{{1,{REPLY_CHARS}}}(?=\s)|.{{{REPLY_CHARS}}})",
+    re.S,
+)
 
 
-def speakable(
-    text: str, limit: int = REPLY_CHARS, most_pieces: int = REPLY_PIECES
-) -> tuple[list[str], int]:
+def speakable(text: str) -> tuple[list[str], int]:
     """A text of any length, split for a game's screen.
 
-    A piece has at most `limit` characters and ends at a paragraph, a sentence or a word. Returns
-    the pieces and how many characters are in none of them.
+    Returns the pieces and how many characters are in none of them.
     """
-    shown: list[str] = []
-    rest = text.strip()
-    while rest and len(shown) < most_pieces:
-        at = _border(rest, limit)
-        shown.append(rest[:at].rstrip())
-        rest = rest[at:].lstrip()
-    return shown, len(rest)
-
-
-def _border(text: str, limit: int) -> int:
-    """Where the next piece ends: the last border of the best kind within `limit`."""
-    if len(text) <= limit:
-        return len(text)
-    head = text[: limit + 1]
-    for pattern, least in (
-        (r"\n", 0.5),
-        (r"[.!?\u2026؟।۔][\"'\u201d\u2019)»]*(?=\s)|[。！？][」』”]*", 0.4),
-        (r"\s", 0),
-    ):
-        ends = [found.end() for found in re.finditer(pattern, head)]
-        good = [end for end in ends if limit * least < end and len(head[:end].rstrip()) <= limit]
-        if good:
-            return good[-1]
-    return limit
+    body, shown, end = text.strip(), list[str](), 0
+    for found in islice(_PIECE.finditer(body), REPLY_PIECES):
+        shown.append(found["piece"].rstrip())
+        end = found.end()
+    return shown, len(body) - end
 
 
 # The faults of a reply that is no answer, as the model is told them.

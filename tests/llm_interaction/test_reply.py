@@ -10,6 +10,7 @@ from evennia_ai.llm_interaction.reply import (
     CLEANED_CHARS,
     ECHO,
     MACHINE_TEXT,
+    REPLY_CHARS,
     REPLY_PIECES,
     SAYS_NOTHING,
     SPEAKS_FOR_OTHERS,
@@ -409,17 +410,26 @@ class TestMarkup(unittest.TestCase):
 
 
 class TestSpeakable(unittest.TestCase):
-    def test_paragraph_border_is_preferred(self):
-        """A line break late in the piece is taken before a later sentence end."""
-        self.assertEqual(speakable("Aaaa bbbb cc\nDd. Ee ff", limit=16)[0][0], "Aaaa bbbb cc")
+    def test_borders(self):
+        """A line break is taken before a later sentence end, that before a later word."""
+        first = "Aaaa bbbb cc " * 30
+        for text, shown in (
+            (f"{first}cc\nDd. Ee. {first}{first}", f"{first}cc"),
+            (f"{first}cc. Ee ff {first}{first}", f"{first}cc."),
+            (f"{first}cc ee {'f' * 300}", f"{first}cc ee"),
+            ("f" * 700, "f" * REPLY_CHARS),
+            (first, first.strip()),
+        ):
+            self.assertEqual(speakable(text)[0][0], shown)
 
     @MANY
-    @given(st.text(max_size=300), st.integers(1, 60), st.integers(1, 5))
-    def test_pieces_hold_the_text(self, text, limit, most):
+    @given(st.lists(st.text(max_size=90) | st.sampled_from((" ", "\n", ". ")), max_size=90))
+    def test_pieces_hold_the_text(self, parts):
         """Pieces are within limits and, with what is left out, hold every letter in order."""
-        shown, left_out = speakable(text, limit, most)
-        self.assertLessEqual(len(shown), most)
-        self.assertTrue(all(0 < len(piece) <= limit for piece in shown))
+        text = "".join(parts) * 9
+        shown, left_out = speakable(text)
+        self.assertLessEqual(len(shown), REPLY_PIECES)
+        self.assertTrue(all(0 < len(piece) <= REPLY_CHARS for piece in shown))
         letters = "".join("".join(shown).split())
         body = text.strip()
         left = body[len(body) - left_out :]
