@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evennia_ai.errors import ModelError
+from evennia_ai.history.stored import as_count
 from evennia_ai.llm_interaction.servers import as_window
 
 SERVERS = tomllib.loads(Path(__file__).with_name("servers.toml").read_text("utf-8"))
@@ -99,15 +100,11 @@ def failure_of(error: BaseException, asked: str = "") -> Failure:
     chain = [error]
     while len(chain) < 10 and (cause := chain[-1].__cause__ or chain[-1].__context__):
         chain.append(cause)
-    status: int | None = None
-    for link in chain:
-        code = getattr(link, "status_code", None)
-        code = code or getattr(getattr(link, "response", None), "status_code", None)
-        # LiteLLM's own exceptions carry invented ones.
-        is_invented = type(link).__module__.partition(".")[0] == "litellm"
-        if code and isinstance(code, int) and not is_invented:
-            status = code
-            break
+    # LiteLLM's own exceptions carry invented ones.
+    real = [link for link in chain if not type(link).__module__.startswith("litellm")]
+    holders = [holder for link in real for holder in (link, getattr(link, "response", None))]
+    codes = (as_count(getattr(holder, "status_code", None)) for holder in holders)
+    status = next(filter(None, codes), None)
     # Clients keep the server's body beside their own text.
     said = " ".join(f"{link} {getattr(link, 'body', '')}" for link in chain)
     wait_s = next(filter(None, map(header_wait_s, chain)), None)
@@ -163,11 +160,11 @@ def told_wait_s(text: str) -> float | None:
     """The most seconds that the text of an error asks to wait; None if it does not."""
     waits = []
     for asked in _ASKED.finditer(text):
-        seconds, unit = float(asked["s"] or 0), asked["unit"] or ""
-        if unit.lower().startswith("m"):
+        hours, minutes, seconds = (float(asked[unit] or 0) for unit in "hms")
+        if (asked["unit"] or "").lower().startswith("m"):
             seconds /= 1000
-        if unit or asked["field"] or asked["h"] or asked["m"]:
-            waits.append(int(asked["h"] or 0) * 3600 + int(asked["m"] or 0) * 60 + seconds)
+        if asked["unit"] or asked["field"] or hours or minutes:
+            waits.append(hours * 3600 + minutes * 60 + seconds)
     return max(waits, default=None)
 
 
@@ -175,10 +172,8 @@ def _kind(chain: Sequence[BaseException], status: int | None) -> str:
     names = {cls.__name__ for link in chain for cls in type(link).__mro__}
     named = next((kind for kind, of in _BY_CLASS.items() if of & names), None)
     # A status says more than a name; but a 400 may be about the content.
-    if status and status >= 500 and named != "refused":
-        return "server"
     if status and status >= 400 and named != "refused":
-        return _BY_STATUS.get(status, "bad_request")
+        return "server" if status >= 500 else _BY_STATUS.get(status, "bad_request")
     if named:
         return named
     if "BadRequestError" in names:

@@ -104,8 +104,11 @@ class Models(defaultdict[str, Model]):
         self[name].profile = profile
         if self._path is None:
             return
-        profiles = {name: model.profile for name, model in self.items()}
-        shown = {k: v.to_dict() for k, v in profiles.items() if "guessed" not in v.flags}
+        shown = {
+            name: model.profile.to_dict()
+            for name, model in self.items()
+            if "guessed" not in model.profile.flags
+        }
         try:
             part = self._path.with_suffix(".part")
             part.write_text(json.dumps(shown, indent=1), encoding="utf-8")

@@ -168,9 +168,8 @@ class LocalServer:
 
     def settings(self, model: str) -> tuple[str, str]:
         """The two lines of a game's settings that choose one of its models."""
-        names = {"EVENNIA_AI_LLM_MODEL": model, "EVENNIA_AI_LLM_API_BASE": self.api_base}
-        model_line, base_line = (f"{name} = {value!r}" for name, value in names.items())
-        return model_line, base_line
+        base = f"EVENNIA_AI_LLM_API_BASE = {self.api_base!r}"
+        return f"EVENNIA_AI_LLM_MODEL = {model!r}", base
 
 
 def find_servers() -> list[LocalServer]:

@@ -74,14 +74,6 @@ def _tiktoken_counter(name: str) -> Counter | None:
     return count
 
 
-def counter_name(model: str) -> str:
-    """The name of the counter that `counter_for` returns, such as ``tiktoken:cl100k_base``."""
-    name = encoding_name(model)
-    if _tiktoken_counter(name):
-        return f"tiktoken:{name}"
-    return "estimate"
-
-
 def counter_for(model: str = "gpt-4") -> Counter:
     """The best counter for a model: text in, tokens out.
 

@@ -164,13 +164,14 @@ def check_database(in_game: bool) -> Any:
 @inlineCallbacks
 def check_tokenizer(in_game: bool) -> Any:
     """A real tokenizer for the model."""
-    from evennia_ai.llm_interaction.tokens import counter_name
+    from evennia_ai.llm_interaction.tokens import counter_for, encoding_name, estimate
 
-    name = yield services.on_disk(counter_name, conf.model_name())
-    if name == "estimate":
+    model = conf.model_name()
+    count = yield services.on_disk(counter_for, model)
+    if count is estimate:
         remedy = "Install it again: `pip install --force-reinstall tiktoken litellm`."
         return _remark("tokens are estimated from bytes, rather too many than too few", remedy)
-    return _fine(name)
+    return _fine(f"tiktoken:{encoding_name(model)}")
 
 
 @inlineCallbacks

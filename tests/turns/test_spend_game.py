@@ -224,6 +224,6 @@ class TestShown(SpendGameTest):
         tokens = self.spent(GAME).tokens
         for number in (1, 2):
             self.typed("ai/doctor", until="model:")
-            self.assertEqual(self.spent(GAME).tokens, tokens + 17 * number)
+            self.assertEqual(self.spent(GAME).tokens, tokens + 1_000 * number)
         with override_settings(EVENNIA_AI_SPEND_CAPS={"game": {"tokens_day": 5}}):
             self.assertTold("ai/doctor", "was not asked", "5 tokens a day", until="was not asked")

@@ -33,9 +33,9 @@ class TestProvider(unittest.TestCase):
         self.assertEqual(answer.choices[0].finish_reason, "tool_calls")
 
     def test_words(self):
-        """Words come back as content, with a usage and no cost."""
+        """Words come back as content, without tokens or cost."""
         messages = [{"role": "user", "content": "hello"}]
         answer = litellm.completion(model="offline/extractive", messages=messages)
         self.assertTrue(answer.choices[0].message.content)
-        self.assertGreater(answer.usage.total_tokens, 0)
+        self.assertEqual(answer.usage.total_tokens, 0)
         self.assertEqual(litellm.completion_cost(answer, model="offline/extractive"), 0)
