@@ -387,7 +387,10 @@ def unmasked(message: Message) -> Message:
 
 
 INTERRUPTED = '{"error": "interrupted before it was done"}'
-# Key of the metadata of what a turn stored: the stable id of whom it answers.
+# Key of a result's metadata: the audience whose turn the calls ended, empty if they ended none.
+# The result itself may be for fewer. Older versions stored no such key.
+ANSWERED = "answered"
+# Key of the metadata of what a turn stored: the stable id of whom it answers. Likewise.
 ASKER = "asker"
 # Key of the metadata of what was passed on for somebody: the stable id of whom it was for.
 FOR = "for"

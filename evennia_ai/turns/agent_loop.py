@@ -17,6 +17,7 @@ from evennia_ai.errors import ModelError, SpendError, ToolError, WindowError
 from evennia_ai.feature import Feature
 from evennia_ai.history.audience import PUBLIC, is_private, private
 from evennia_ai.history.messages import (
+    ANSWERED,
     ASKER,
     MEMORIES,
     SAID_ONCE,
@@ -131,7 +132,7 @@ class Agent(Assistant):
             ended = any(outcome.ended for outcome in outcomes)
             # The offline model costs nothing, and says what came of it.
             if ended or (concluded and reply.model != OFFLINE_MODEL):
-                if aside and not report.spoken and turn.may_speak():
+                if aside and not report.spoken and turn.is_fit(aside, reply.model):
                     yield turn.speak(aside)
                 break
         show_question(turn.tools)
@@ -265,9 +266,11 @@ class _Turn:
         self.found: dict[str, str] = {}  # results of searches, of which less is stored, by id
         self.event: TokenBudget | None = None  # of the newest prompt for its own model
         self.budget: TokenBudget | None = None  # of the last request that was answered
-        self.replies = 0  # that came, also what was no answer
+        self.asked = 0  # requests made
+        self.replies = 0  # what came of them, also what was no answer
         self.faults: list[str] = []  # why replies were no answers
-        self.is_moderated = False  # whether moderation replaced or refused something,
+        self.replaced: tuple[str, ...] = ()  # what the game's moderation says instead
+        self.is_moderated = False  # whether it replaced or refused something,
         self.is_refused = False  # and whether that was all of the newest reply
         self.level = OWN
         self.calls_left = request.max_iterations
@@ -391,7 +394,7 @@ class _Turn:
                 raise
         else:
             self.script.model_answered()
-            if not answer.fault or not self.is_needed():
+            if not (answer.fault and self.is_needed()):
                 return answer
             self._count(answer.reply)
         self.level = LAST  # it was asked again already
@@ -456,9 +459,10 @@ class _Turn:
     def _try(self, asked: ModelRequest) -> Steps[_Answer]:
         """Fires with what a model answers to one request, read."""
         script, request = self.script, self.request
+        self.asked += 1
         mark, asker = "", request.asker
         if request.source_ids:  # it marks the call, when a reload interrupts it
-            mark = " ".join((script.scope, request.context, str(self.replies), *request.source_ids))
+            mark = " ".join((script.scope, request.context, str(self.asked), *request.source_ids))
         # An answer of the offline model counts once, however often that looks something up.
         if asked.model == OFFLINE_MODEL and self.replies:
             asker = None
@@ -476,13 +480,11 @@ class _Turn:
         is_silent = not text and (bool(reply.tool_calls) or not self.is_needed())
         if reply.model != OFFLINE_MODEL and not is_silent:
             fault = self.tools.fault(text)
-        if len(content) > CLEANED_CHARS:
-            text = content  # stored as it came; what is spoken of it is cut
         if fault:
             self.faults.append(fault)
             script.audit("fault", model=reply.model, why=fault)
-            if not self.is_needed():
-                text = ""  # nobody waits for it, so it is not asked for again
+        if len(content) > CLEANED_CHARS:
+            text = content  # stored as it came; what is spoken of it is cut
         return _Answer(reply, text, script.tools.read(reply.tool_calls), fault)
 
     def _count(self, reply: ModelReply, budget: TokenBudget | None = None) -> None:
@@ -512,6 +514,8 @@ class _Turn:
             text = yield script.judge_said(text, self._channel, private_talk)
         for call in calls:
             passed.append((yield self.judged(call, private_talk)))
+        if text != whole:
+            self.replaced += (text,)
         self.is_moderated = self.is_moderated or text != whole or passed != list(calls)
         self.is_refused = bool(whole and not text)
         return text, passed
@@ -540,16 +544,19 @@ class _Turn:
         """
         request, outcomes = self.request, list[Outcome]()
         for person, batch in batches(calls, self._whispered_to):
-            audience = request.audience
+            audience, answered = request.audience, ""
             if person:
                 audience = private([person])
             self.store(audience, text, batch, reply)
             text, of_batch = "", list[Outcome]()
             for call in batch:
                 of_batch.append((yield run_call(call, self.tools)))
+            if any(outcome.ended for outcome in of_batch):
+                answered = request.audience
+            meta = {**self._meta, ANSWERED: answered}
             results = list[Message]()
             for outcome in of_batch:
-                result = replace(outcome.message, audience=audience, metadata=self._meta)
+                result = replace(outcome.message, audience=audience, metadata=meta)
                 if result.name in self.script.tools.traits.recalls:
                     # Of what was found in memory only ids and beginnings are stored.
                     kept = replace(result, id=new_id("m"), content=brief(result.content))
@@ -557,10 +564,7 @@ class _Turn:
                     self.tools.retrieved += tuple(hits_in(result.content))
                     result = kept
                 results.append(result)
-            with self.script.store.transaction():
-                self.script.history.append(results)
-                if any(outcome.ended for outcome in of_batch):
-                    self.answered()
+            self.script.history.append(results)
             self.report.tools += [call.name for call in batch]
             outcomes += of_batch
         return outcomes
@@ -644,28 +648,19 @@ class _Turn:
             return
         if said in self.report.spoken:
             said = text = ""
-        if said and not self.may_speak():
+        if said and not self.is_fit(said, reply.model):
             return
-        with script.store.transaction():
-            self.store(request.audience, text, (), reply)
-            self.answered()
+        self.store(request.audience, text, (), reply)
         if said:
             yield self.speak(said)
 
-    def answered(self) -> None:
-        """Take what the turn answers out of the saved queue, where its answer is stored.
-
-        So a line is answered once, whenever the Server is killed.
-        """
-        runtime, key = self.script.runtime, (self.request.audience, self.request.asker or "")
-        runtime.unanswered.pop(key, None)
-        runtime.answered(key)
-        self.script.save_queue()
-
-    def may_speak(self) -> bool:
-        """Whether somebody is there to hear more; that a reply is an answer was seen before."""
+    def is_fit(self, text: str, model: str) -> bool:
+        """Whether a reply may be said. The offline model and moderation may repeat themselves."""
         try:
-            self.tools.check_listener()
+            if model == OFFLINE_MODEL or text in self.replaced:
+                self.tools.check_listener()
+            else:
+                self.tools.check_speech(text)
         except ToolError as error:
             self.script.log(f"a reply was not said: {error}")
             return False

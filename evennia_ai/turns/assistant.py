@@ -20,7 +20,7 @@ from evennia_ai.background import Steps
 from evennia_ai.errors import ConfigError, ToolError
 from evennia_ai.history.audience import is_private
 from evennia_ai.history.live import HistoryHandler
-from evennia_ai.history.messages import Message, Speaker, seconds
+from evennia_ai.history.messages import ANSWERED, ASKER, Message, Speaker, seconds
 from evennia_ai.history.stored import (
     Cache,
     Reader,
@@ -45,6 +45,7 @@ from evennia_ai.llm_interaction.budget import (
     PromptLog,
 )
 from evennia_ai.llm_interaction.client import ModelClient
+from evennia_ai.llm_interaction.contexts import CONTEXT_AWAKE
 from evennia_ai.options import (
     EMOTES,
     OPTIONS,
@@ -682,5 +683,20 @@ class Assistant:
         for event in lost:
             if UNJUDGED in event.metadata:
                 self.moderate(event)
-        for group in by_speaker(filter(wants_answer, stored)):
-            self.runtime.unanswered[group.key] = Unanswered(group, 1, now)
+        live = {message.id: message for message in self.history.messages()}
+        for group in by_speaker(m for m in stored if m.id in live and wants_answer(m)):
+            newest = group.events[-1].id
+            later = (message for id, message in live.items() if id > newest)
+            used = self.memory.quarantine.messages(later)  # an answer that was taken back is none
+            if not any(_answers(message, group) for message in used):
+                self.runtime.unanswered[group.key] = Unanswered(group, 1, now)
+
+
+def _answers(message: Message, group: Group) -> bool:
+    """Whether a message ended a turn for a group: words, or the result of an ending tool."""
+    meta, (audience, speaker) = message.metadata, group.key
+    if meta.get(ASKER, speaker) != speaker or meta.get("context") not in (None, CONTEXT_AWAKE):
+        return False
+    if message.role == "assistant":
+        return message.audience == audience and not message.tool_calls
+    return message.role == "tool" and bool(meta.get(ANSWERED) == audience)

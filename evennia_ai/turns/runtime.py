@@ -368,11 +368,11 @@ class Runtime:
         self.answering, self.queue_saved = (), False
         self.unanswered.clear()
 
-    def answered(self, key: tuple[str, str]) -> None:
+    def answered(self, group: Group) -> None:
         """A group's turn is over, one way or the other."""
-        self.answering = tuple(group for group in self.answering if group.key != key)
-        self.signed.discard(key)
-        self.forgotten -= {key[1]}
+        self.answering = tuple(each for each in self.answering if each is not group)
+        self.signed.discard(group.key)
+        self.forgotten -= {group.key[1]}
         self.queue_saved = False
 
     def quiet_s(self, now: float) -> float:

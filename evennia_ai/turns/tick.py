@@ -240,7 +240,7 @@ class Living(Agent):
                 if not (isinstance(error, SpendError) and self._refuses(group)):
                     broken += not isinstance(error, AssistantError)
                     self.turn_failed(error, group, runtime.trouble_shown_at != shown_at)
-            runtime.answered(group.key)
+            runtime.answered(group)
         did = {"error": broken, "turn": turns, "over budget": refused, "heard": True}
         return next(word for word, holds in did.items() if holds)
 

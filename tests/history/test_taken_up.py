@@ -1,11 +1,13 @@
 """Which turns are due after a stop: those that no turn for the same audience ended before."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from twisted.internet.defer import Deferred
 
 from evennia_ai.history.audience import PUBLIC, private
-from evennia_ai.history.messages import Speaker
+from evennia_ai.history.messages import ANSWERED, Speaker
+from evennia_ai.llm_interaction import build_llm_messages, format_messages_for_compaction
 from evennia_ai.testing import call
 from evennia_ai.turns.tools.base import Tool
 from tests.memory_assistant import PEOPLE, MemoryWorldTest
@@ -83,3 +85,21 @@ class TestTakenUp(MemoryWorldTest):
             self.setUp()
             self.die([audience], call("whisper", target="Nobody", text="Hush."))
             self.assertEqual(self.due(), [audience])
+
+    def test_in_no_prompt(self):
+        """What is noted changes no prompt, nor what is to be summarised."""
+        self.die([ALICE, PUBLIC], call("whisper", target="Alice", text="Hush."))
+        before = self.shown()
+        self.assertIn("Hush.", str(before))
+        self.script.history.replace([unmarked(m) for m in self.script.history.messages()])
+        self.assertEqual(self.shown(), before)
+
+    def shown(self):
+        """The prompts for two audiences, and what a summariser would get."""
+        prompts = [build_llm_messages(self.script, self.body, audience=a) for a in (PUBLIC, ALICE)]
+        return [*prompts, format_messages_for_compaction(self.script.history.messages())]
+
+
+def unmarked(message):
+    kept = {key: value for key, value in message.metadata.items() if key != ANSWERED}
+    return replace(message, metadata=kept)
