@@ -39,8 +39,14 @@ AT_ONCE = 200
 
 
 def card_path(name: str) -> Path:
-    """The file of a name in the folder of cards; of a path only the last part counts."""
-    return conf.cards_dir() / Path(name.strip()).name
+    """The file of a name in the folder of cards; of a path only the last part counts.
+
+    `Refusal` for a name that leads elsewhere, or is none.
+    """
+    last = Path(name.strip()).name
+    if not last or last.startswith(".") or re.search(r"[\\:\x00-\x1f]", last):
+        raise Refusal(f"`{name.strip()}` is no name of a file in {conf.cards_dir()}")
+    return conf.cards_dir() / last
 
 
 def file_names() -> list[str]:
@@ -98,11 +104,14 @@ def keep_file(name: str, data: bytes) -> "Deferred[Path]":
     def save() -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         free, number = path, 1
-        while free.exists():
-            number += 1
-            free = path.with_stem(f"{path.stem}-{number}")
-        free.write_bytes(data)
-        return free
+        while True:
+            try:
+                with free.open("xb") as file:
+                    file.write(data)
+                return free
+            except FileExistsError:
+                number += 1
+                free = path.with_stem(f"{path.stem}-{number}")
 
     return services.on_disk(save)
 
